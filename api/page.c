@@ -147,7 +147,8 @@ bool api_page(const ApiPageAsk *ask, GString *out, GError **error)
                                ? api_simulate_reserved(ask->compare, NULL, &ask->reserve, &plain, error)
                                : NULL;
     const bool ok = simulation != NULL && (ask->compare == NULL || other != NULL) &&
-                    (ask->ideal || api_simulation_live(ask->input.path, simulation, error));
+                    (ask->ideal || (api_simulation_live(ask->input.path, simulation, error) &&
+                                    (other == NULL || api_simulation_live(ask->compare, other, error))));
     if (ok)
         write_page(ask, simulation, other, out);
     api_simulation_free(simulation);

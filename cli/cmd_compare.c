@@ -6,7 +6,7 @@
 
 typedef struct CompareArgs {
     CliArgs common;
-    gboolean quick;
+    gboolean quick, ideal;
 } CompareArgs;
 
 static bool run(const CliArgs *common, GError **error)
@@ -16,7 +16,9 @@ static bool run(const CliArgs *common, GError **error)
     const char *const names[2] = {common->words[0], common->words[1]};
     ApiSimulation *a = api_simulate(names[0], common->sets, &options, error);
     ApiSimulation *b = a != NULL ? api_simulate(names[1], common->sets, &options, error) : NULL;
-    bool ok = b != NULL;
+    bool ok =
+        b != NULL &&
+        (args->ideal || (api_simulation_live(names[0], a, error) && api_simulation_live(names[1], b, error)));
     if (ok) {
         g_autoptr(GString) out = g_string_new(NULL);
         Comparison comparison = report_compare(&a->report, &b->report, names, !args->quick);
@@ -37,6 +39,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"quick", CLI_FLAG_SWITCH, offsetof(CompareArgs, quick), NULL,
      "do not simulate what each differing field does alone"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(CompareArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
 };
 
 const CliCommand cli_command_compare = {

@@ -17,7 +17,7 @@ _orrery() {
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
             sweep:-*) words='--vary --ideal --jobs --set --format --output --quiet --help' ;;
-            compare:-*) words='--quick --set --format --output --quiet --help' ;;
+            compare:-*) words='--quick --ideal --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;

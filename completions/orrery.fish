@@ -101,6 +101,7 @@ complete -c orrery -n '__fish_seen_subcommand_from sweep' -l output -r -d 'write
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l quick -d 'do not simulate what each differing field does alone'
+complete -c orrery -n '__fish_seen_subcommand_from compare' -l ideal -d 'days and costs of computing alone: no failures, checkpoints and restarts'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l output -r -d 'write there instead of to standard output'

@@ -258,6 +258,8 @@ static void write_comparison(const Comparison *comparison, GString *out)
     compare_row(out, "memory needed", a->needed_bytes / GIB, b->needed_bytes / GIB, "GiB", 1);
     if (a->days > 0 && b->days > 0)
         compare_row(out, "days of compute", a->days, b->days, "", 1);
+    if (a->effective.told && b->effective.told)
+        compare_row(out, "days with what fails", a->effective.days, b->effective.days, "", 1);
     report_times(a->part_ps, a->bubble_ps, times[0]);
     report_times(b->part_ps, b->bubble_ps, times[1]);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)

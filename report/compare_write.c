@@ -54,7 +54,10 @@ static void add_summary(const Comparison *comparison, GArray *rows)
     add_row(rows, "summary", "hfu", "HFU", a->hfu, b->hfu);
     add_row(rows, "summary", "bubble_frac", "bubble, mean", a->bubble_frac, b->bubble_frac);
     if (a->days > 0 && b->days > 0) {
-        add_row(rows, "summary", "days", "days", a->days, b->days);
+        add_row(rows, "summary", "days", "days of computing", a->days, b->days);
+        if (a->effective.told && b->effective.told)
+            add_row(rows, "summary", "effective_days", "effective days", a->effective.days,
+                    b->effective.days);
         add_row(rows, "summary", "gpu_hours", "GPU-hours", a->gpu_hours, b->gpu_hours);
     }
     if (a->usd > 0 && b->usd > 0)

@@ -52,12 +52,15 @@ static void test_costs(void)
     OrrJsonDoc *sweep =
         answer(CLI_WORDS("sweep", file, PRICED, "--vary", "training.micro_batch=1", "--format", "json"));
     OrrJsonDoc *search = answer(CLI_WORDS("search", file, PRICED, ONE_POINT, "--format", "json"));
+    OrrJsonDoc *compare = answer(CLI_WORDS("compare", file, file, PRICED, "--quick", "--format", "json"));
     OrrJsonDoc *fronts = answer(
         CLI_WORDS("search", file, PRICED, ONE_POINT, "--set", "search.nodes=[16,32]", "--format", "json"));
     const OrrJson *told = at(orr_json_root(run), "training");
     g_autofree char *gpus = g_strdup_printf("%.0f", orr_json_number(at(orr_json_root(run), "gpus")));
     OrrJsonDoc *plan = answer(CLI_WORDS("plan", file, PRICED, "--gpus", gpus, "--format", "json"));
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const double both = orr_json_number(at(at(at(orr_json_root(compare), "summary"), keys[i]), "b"));
+        g_assert_cmpfloat_with_epsilon(both, orr_json_number(at(told, keys[i])), 1e-9 * both);
         if (strcmp(keys[i], "gpu_hours") != 0)
             check_near(told, orr_json_first(at(orr_json_root(sweep), "rows")), keys[i]);
         check_near(told, orr_json_first(at(orr_json_root(plan), "rows")), keys[i]);
@@ -73,6 +76,7 @@ static void test_costs(void)
         g_assert_cmpfloat_with_epsilon(orr_json_number(at(best, "usd")), 2.5 * hours, 1e-9 * 2.5 * hours);
     }
     orr_json_free(run);
+    orr_json_free(compare);
     orr_json_free(sweep);
     orr_json_free(search);
     orr_json_free(fronts);
