@@ -59,6 +59,10 @@ static void append_proof(GString *out, const SearchResult *result)
     append_entry(out, "undecided", "%s points: the time was over", whole(points, result->open));
     if (result->best->len == 0)
         append_entry(out, "proof", "none: nothing that fits was found in time");
+    else if (result->gap_frac >= 1)
+        append_entry(
+            out, "proof",
+            "none yet, the gap is all of the step: the time was over before the other points were bounded");
     else if (result->gap_frac > 0)
         append_entry(
             out, "proof",

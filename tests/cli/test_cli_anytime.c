@@ -50,6 +50,11 @@ static void test_limit(void)
         g_assert_null(strstr(run.out, "\"gap_frac\": null"));
         cli_run_clear(&run);
     }
+    g_autofree char *path = cli_source(examples[0]);
+    CliRun starved = cli_run(NULL, CLI_WORDS("search", path, "--max-seconds", "0.1", "--quiet"));
+    cli_assert_done(&starved, "starved");
+    g_assert_nonnull(strstr(starved.out, "proof         none yet")); /* not "none takes less than 0 s" */
+    cli_run_clear(&starved);
 }
 
 typedef struct Child {
