@@ -16,7 +16,7 @@
 #define BACKWARD    "_norm_backward"
 #define NORM_MOVED  3 /* times its elements: read, read, written */
 
-/* Beginnings of kernels' names. */
+/* Beginnings of kernels' names; the last that fits holds. */
 static const struct {
     const char *name;
     CostMemoryKernel move;
@@ -28,7 +28,10 @@ static const struct {
     {"permute", COST_MEMORY_PERMUTE},
     {"embedding", COST_MEMORY_PERMUTE},
     {"quantize", COST_MEMORY_CAST},
-    {"cast", COST_MEMORY_CAST},
+    {"cast", COST_MEMORY_CAST}, /* with the transposed copy, or in both directions */
+    {"cast_bf16", COST_MEMORY_ELEMENTWISE},
+    {"cast_fp8", COST_MEMORY_ELEMENTWISE}, /* rows alone: reads and writes in one order */
+    {"cast_fp8_both", COST_MEMORY_CAST},
     {"adam", COST_MEMORY_OPTIMIZER},
     {"gelu", COST_MEMORY_ELEMENTWISE},
     {"swiglu", COST_MEMORY_ELEMENTWISE},
