@@ -6,7 +6,6 @@
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit.h"
-#include "calibrate/fit/fit_host.h"
 #include "calibrate/fit/recorded.h"
 #include "tests/unit/kernel_fixture.h"
 
@@ -458,58 +457,6 @@ static void test_benchmarks(void)
     g_clear_error(&error);
 }
 
-/* Each program's own way to say on which GPU it ran; nobody names it by hand. nvbandwidth's four tests of the host's links become a host. */
-static void test_benchmarks_devices(void)
-{
-    static const char copies[] =
-        "nvbandwidth Version: v0.6\n\nDevice 0: NVIDIA H200 (00000000:18:00)\n\n"
-        "Running host_to_device_memcpy_ce.\n           0\n 0     50.40\nSUM host_to_device_memcpy_ce 50.40\n"
-        "Running device_to_host_memcpy_ce.\n           0\n 0     50.40\nSUM device_to_host_memcpy_ce 50.40\n"
-        "SUM device_local_copy nan\nCOEFFICIENT_OF_VARIATION device_local_copy 0.00\n";
-    static const char best[] =
-        "** Platform/Device info:\n- _CudaDeviceProperties(name='NVIDIA H200', major=9)\n"
-        "max:    794.5 TFLOPS @ 2048x2048x13312 (MxNxK)\n";
-    static const struct {
-        const char *text, *section;
-        int rows;
-    } cases[] = {{copies, "copy_measurements", 2}, {best, "gemm_measurements", 1}};
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        OrrJsonDoc *doc = NULL;
-        GError *error = NULL;
-        cal_recorded_parse(cases[i].text, strlen(cases[i].text), "bench.txt", NULL, &doc, NULL, &error);
-        g_assert_no_error(error);
-        const OrrJson *list = orr_json_member(orr_json_root(doc), cases[i].section);
-        g_assert_cmpint(orr_json_count(list), ==, cases[i].rows);
-        g_assert_cmpstr(orr_json_text_of(orr_json_first(list), "gpu", ""), ==, "h200-sxm5-141gb");
-        if (i == 0) {
-            const CalHost host = cal_fit_host(orr_json_root(doc), 63e9);
-            g_assert_cmpfloat(fabs(host.pinned_frac - 0.8), <, 1e-9);
-            g_assert_cmpfloat(host.duplex_frac, ==, 0); /* not measured */
-        }
-        orr_json_free(doc);
-    }
-}
-
-/* Older versions of nccl-tests name the collective behind the results alone, and launchers talk in between. */
-static void test_named_behind(void)
-{
-#define OLD(program)                                                                                         \
-    "# nThread 1 nGpus 8 minBytes 8\n# algbw busbw\n"                                                        \
-    "[host:12] Set MCA parameter\n  1048576  262144  float  sum  -1  25.03  41.89  73.31  0\n"               \
-    "# Collective test concluded: " program "\n"
-    static const char text[] =
-        "-----\nWARNING: something\n" OLD("all_reduce_perf") OLD("reduce_scatter_perf");
-    OrrJsonDoc *doc = NULL;
-    GError *error = NULL;
-    cal_recorded_parse(text, strlen(text), "x.log", "h200-sxm5-141gb", &doc, NULL, &error);
-    g_assert_no_error(error);
-    const OrrJson *row = orr_json_first(orr_json_member(orr_json_root(doc), "collective_measurements"));
-    g_assert_cmpstr(orr_json_text_of(row, "op", ""), ==, "all_reduce");
-    g_assert_cmpstr(orr_json_text_of(orr_json_next(row), "op", ""), ==, "reduce_scatter");
-    g_assert_null(orr_json_next(orr_json_next(row)));
-    orr_json_free(doc);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -521,7 +468,5 @@ int main(int argc, char **argv)
     g_test_add_func("/recorded/reference", test_reference);
     g_test_add_func("/recorded/reference-fits", test_reference_fits);
     g_test_add_func("/recorded/benchmarks", test_benchmarks);
-    g_test_add_func("/recorded/benchmarks-devices", test_benchmarks_devices);
-    g_test_add_func("/recorded/named-behind", test_named_behind);
     return g_test_run();
 }
