@@ -160,6 +160,14 @@ double cost_attention_early_frac(const SpecAccelerator *accelerator, const CostA
     return cudnn && frac > 0 ? frac : 1;
 }
 
+/* Every product of attention sums over a head's dimensions or has as many columns: of a systolic array that is wider, the
+ * rest idles.   Source: [CloudTpu] v6e: MXUs of 256 x 256 */
+static double unit_fill(const SpecAccelerator *accelerator, const CostAttention *attention)
+{
+    const double dim = (attention->qk_head_dim + attention->v_head_dim) / 2, width = accelerator->matrix_unit;
+    return width > 0 && dim > 0 ? dim / (width * ceil(dim / width)) : 1;
+}
+
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
 {
     g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);
@@ -172,7 +180,7 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     double element_bytes = spec_dtype_bytes(attention->dtype);
     if (accelerator->generation == SPEC_GENERATION_OTHER) { /* not made of SMs with blocks: FLOPs alone */
         double frac = attention->backward ? model->backward_peak_frac : model->peak_frac;
-        return flops / (peak * frac) + latency_s;
+        return flops / (peak * frac * unit_fill(accelerator, attention)) + latency_s;
     }
     double sms = fmax(1, accelerator->sm_count);
     double rate = peak / sms;

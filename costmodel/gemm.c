@@ -175,6 +175,38 @@ static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_c
     return best_s;
 }
 
+/* FLOPs of an SM, a clock of the sheet's peak, whose operands arrive in pieces of 2 bytes: rows that 16 bytes do not divide
+ * cannot be loaded by TMA or wide asynchronous copies. An H100 does 118 TFLOP/s over whole waves of 128 x 128 outputs.
+ * Source: [Float8Padding] */
+#define UNALIGNED_FLOPS_PER_CLOCK 489.0
+
+/* Dense 16-bit FLOPs a clock of an SM; 0 where libraries had no such kernel on tensor cores. */
+static double sm_flops_per_clock(SpecGeneration generation)
+{
+    switch (generation) {
+    case SPEC_GENERATION_AMPERE:
+        return 2048;
+    case SPEC_GENERATION_HOPPER:
+        return 4096;
+    case SPEC_GENERATION_BLACKWELL:
+        return 8192;
+    default:
+        return 0;
+    }
+}
+
+/* Whole waves of tiles at that rate; copies of 4 and 8 bytes need as many times fewer loads. */
+static double unaligned_s(const SpecAccelerator *accelerator, const CostGemm *gemm, double peak)
+{
+    const double clock = sm_flops_per_clock(accelerator->generation), tile = 128;
+    if (gemm->align == 0 || clock <= 0 || spec_dtype_bytes(gemm->dtype) != 2)
+        return 0;
+    const double sms = fmax(1, accelerator->sm_count);
+    const double blocks = ceil(gemm->m / tile) * ceil(gemm->n / tile) * gemm->groups;
+    const double flops_per_s = peak / sms * UNALIGNED_FLOPS_PER_CLOCK / clock * gemm->align;
+    return ceil(blocks / sms) * 2 * tile * tile * gemm->k / flops_per_s;
+}
+
 double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
 {
     g_assert(gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->groups >= 0);
@@ -208,6 +240,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
     else
         t_s = fastest_s(&machine, gemm,
                         accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM);
+    t_s = fmax(t_s, unaligned_s(accelerator, gemm, peak));
     double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / t_s / peak;
     const double demand = used_frac * model->power_frac * cost_power_demand(accelerator);
     t_s = cost_throttled_s(t_s, demand, model->throttle_s) + shared->latency_s;

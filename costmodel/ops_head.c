@@ -170,6 +170,23 @@ static void push_loss(const CostShape *shape, CostOps *ops, CostMemoryKernel ker
                      kernels - (apart ? 2 : 0));
 }
 
+/* The gradient of the logits, which both backward products read, has rows as long as the rank's vocabulary. */
+static int vocab_align(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const SpecRecipeKernels *kernels = &execution->framework.kernels;
+    const double vocab = ceil(shape->spec->model.vocab / (double)shape->tensor);
+    if (!kernels->odd_vocab || (execution->compiled && kernels->compiler_pads)) {
+        return 0;
+    }
+    for (int align = 4; align >= 1; align /= 2) {
+        if (fmod(vocab, 2 * align) == 0) {
+            return align == 4 ? 0 : 2 * align;
+        }
+    }
+    return 1;
+}
+
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
@@ -187,6 +204,9 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
                                       vocab, shape->head_dtype);
+    if (pass != COST_FORWARD) {
+        ops->op[gemm].u.gemm.align = vocab_align(shape);
+    }
     cost_push_tensor_in(shape, ops, pass, module, gemm);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;

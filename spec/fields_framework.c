@@ -114,6 +114,11 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, stacks_layers,
          "Layers are one compiled loop: what their products make and the backward needs is copied into a "
          "buffer that stacks all layers', and out of it again (lax.scan)."),
+    FLAG(SpecRecipeKernels, odd_vocab,
+         "A tensor rank's part of the vocabulary keeps its size where that is no multiple of 8, and the "
+         "head's backward products run on slower kernels; off: it is padded."),
+    FLAG(SpecRecipeKernels, compiler_pads,
+         "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };

@@ -70,6 +70,9 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_DOUBLE(
         SpecAccelerator, idle_power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
         "What it draws while it waits, with a job's memory held; 0: not known, counted as at the limit."),
+    SPEC_F_INT(SpecAccelerator, matrix_unit, 0, 4096, "0", 0,
+               "Width of its square matrix units, where it is not made of SMs: attention heads that are no "
+               "multiple of it fill them in part; 0: not known."),
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),

@@ -21,7 +21,8 @@ typedef struct SpecRecipeKernels {
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, pageable_checkpoints, compiler,
-        autocast, onehot_embedding, table_gradient, stacks_layers, one_pass_norm_backward;
+        autocast, onehot_embedding, table_gradient, stacks_layers, one_pass_norm_backward, odd_vocab,
+        compiler_pads;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
     unsigned overlaps;        /* bits of SpecOverlap */

@@ -113,6 +113,7 @@ typedef struct SpecAccelerator {
         static_products; /* products hold every SM, dealt out beforehand: a collective beside one hides nothing */
     double
         exponentials_per_s; /* of its special function units; 0: not known. Attention kernels wait for them */
+    int matrix_unit;        /* width of a systolic array; 0: none, or not known */
     double speed_spread_frac;     /* standard deviation of sustained speed between chips of this type */
     SpecGeneration generation;    /* which NCCL tuning rows apply */
     double scale_up_bytes_per_s;  /* NVLink and kin, one way, per GPU; 0: PCIe only */

@@ -265,6 +265,31 @@ static void test_published(void)
     }
 }
 
+/* Heads of 128 fill half of an array 256 wide, of 256 all of it. */
+static void matrix_unit(void)
+{
+    SpecAccelerator accelerator = fixture_preset("tpu-v6e");
+    g_assert_cmpint(accelerator.matrix_unit, ==, 256);
+    for (int dim = 128; dim <= 256; dim += 128) {
+        CostAttention attention = {.kernel = SPEC_ATTENTION_FLASH2,
+                                   .batch = 4,
+                                   .heads = 16,
+                                   .kv_heads = 16,
+                                   .q_tokens = 8192,
+                                   .kv_tokens = 8192,
+                                   .qk_head_dim = dim,
+                                   .v_head_dim = dim,
+                                   .causal = true,
+                                   .dtype = SPEC_BF16};
+        const double latency_s = accelerator.model.attention[SPEC_ATTENTION_FLASH2].latency_s;
+        SpecAccelerator whole = accelerator;
+        whole.matrix_unit = 0;
+        fixture_within((cost_attention_s(&accelerator, &attention) - latency_s) /
+                           (cost_attention_s(&whole, &attention) - latency_s),
+                       256.0 / dim, 1e-6);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -277,5 +302,6 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/window", test_window);
     g_test_add_func("/attention/monotone", test_monotone);
     g_test_add_func("/attention/published", test_published);
+    g_test_add_func("/attention/matrix-unit", matrix_unit);
     return g_test_run();
 }
