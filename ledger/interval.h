@@ -22,11 +22,11 @@
 #define LEDGER_MIN_SOURCES 3 /* fewer say nothing about the next one: no interval */
 
 /* How many times farther an interval reaches, on the logarithmic scale, where no published run has the accelerator,
- * the precision on it, or the framework. Source: docs/accuracy/blind.md "Second blind set" (first replay) */
-#define LEDGER_OUTSIDE_WIDENING 2.0
+ * the precision on it, or the framework. Source: docs/accuracy/blind.md "Intervals far from home" */
+#define LEDGER_OUTSIDE_WIDENING 3.0
 /* The same where the software alone was in no published run and a profile was written from its source (it has words by
- * which text names it). Source: docs/accuracy/blind.md "Intervals of known hardware" */
-#define LEDGER_SOFTWARE_WIDENING 1.5
+ * which text names it). Source: docs/accuracy/blind.md "Intervals far from home" */
+#define LEDGER_SOFTWARE_WIDENING 2.0
 
 typedef struct LedgerSpread {
     double spread[LEDGER_CLASS_COUNT]; /* of r */

@@ -178,9 +178,8 @@ static void write_interval(const Report *report, GString *out)
         return;
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     const double times = report->interval_widening;
-    g_autofree char *widened = times >= 2    ? g_strdup("; doubled, see Outside")
-                               : times > 1.0 ? g_strdup_printf("; %g times as far, see Outside", times)
-                                             : g_strdup("");
+    g_autofree char *widened =
+        times > 1 ? g_strdup_printf("; %g times as far, see Outside", times) : g_strdup("");
     g_autofree char *interval = g_strdup_printf(
         "%s .. %s (%.0f %%, from %d comparable published runs%s)",
         orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),

@@ -88,7 +88,7 @@ static void test_same_numbers(void)
     OrrJsonDoc *doc = orr_json_parse(run.out, run.out_length, "run", NULL);
     const OrrJson *root = orr_json_root(doc);
     g_autofree char *mfu = g_strdup_printf("MFU %.1f %%", orr_json_number_of(root, "mfu", NAN) * 100);
-    g_autofree char *step = g_strdup_printf("takes %.2f s a step", orr_json_number_of(root, "step_s", NAN));
+    g_autofree char *step = g_strdup_printf("takes %.4g s a step", orr_json_number_of(root, "step_s", NAN));
     g_assert_nonnull(strstr(html, mfu));
     g_assert_nonnull(strstr(html, step));
     orr_json_free(doc);

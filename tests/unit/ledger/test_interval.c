@@ -216,12 +216,12 @@ typedef struct OutsideCase {
 static void test_outside(void)
 {
     static const OutsideCase cases[] = {
-        {"slow", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "accelerator slow", 2,
+        {"slow", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "accelerator slow", 3,
          NULL},
-        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 2, NULL},
-        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 1.5, "Other"},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 3, NULL},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 2, "Other"},
         {"fast", "", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, NULL, 1, NULL},
-        {"fast", "megatron-core", SPEC_PRECISION_FP8, "1f1b", 64, 2048, 4, 0, 7e9, "precision fp8 on fast", 2,
+        {"fast", "megatron-core", SPEC_PRECISION_FP8, "1f1b", 64, 2048, 4, 0, 7e9, "precision fp8 on fast", 3,
          NULL},
         {"fast", "megatron-core", SPEC_PRECISION_BF16, "gpipe", 64, 2048, 4, 0, 7e9, "schedule gpipe", 1,
          NULL},

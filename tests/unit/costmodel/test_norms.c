@@ -1,0 +1,106 @@
+/* tests/unit/costmodel/test_norms.c - norms as kernels: spelled out and by element, the gradient of the weight apart, one pass. */
+#include <math.h>
+#include <string.h>
+#include "costmodel/memory_bound.h"
+#include "costmodel/ops.h"
+#include "costmodel/pass.h"
+#include "tests/unit/kernel_fixture.h"
+#include "tests/unit/layer_fixture.h"
+
+static const double TOKENS = 2 * 4096.0, HIDDEN = 4096;
+
+/* What broadcasts and widens in an eager norm takes what the SMs take: three kernels forward and four back, seven tenths as
+ * many elements a second on an A100; what the bytes take where instructions do not count. */
+static void norms_by_element(void)
+{
+    Spec spec = fixture_spec(1, false);
+    SpecRecipeKernels *const kernels = &spec.execution.framework.kernels;
+    kernels->norm_upcasts_fp32 = true;
+    static const char *const names[] = {"h200-sxm5-141gb", "a100-sxm4-80gb"};
+    static const double sm_frac[] = {1, 0.7};
+    for (int i = 0; i < 4; i++) {
+        const CostPass pass = i % 2 == 0 ? COST_FORWARD : COST_BACKWARD_INPUT;
+        spec.cluster.accelerator = fixture_preset(names[i / 2]);
+        const SpecAccelerator *gpu = &spec.cluster.accelerator;
+        CostShape shape;
+        kernels->sm_elements_per_s = 1e9;
+        cost_shape_init(&shape, &spec);
+        const CostOps ops = fixture_layer_ops(&spec, pass);
+        const CostOp *chain = NULL;
+        for (int k = 0; k < ops.count; k++)
+            if (strcmp(ops.op[k].name, "norm by element") == 0)
+                chain = &ops.op[k];
+        const double times = pass == COST_FORWARD ? 3 : 4,
+                     empty_s = times * cost_memory_bound_s(gpu, COST_MEMORY_ELEMENTWISE, 0);
+        fixture_within(cost_op_s(&shape, chain) - empty_s,
+                       times * TOKENS * HIDDEN / (gpu->sm_count * 1e9 * sm_frac[i / 2]), 1e-9);
+        kernels->sm_elements_per_s = 0;
+        cost_shape_init(&shape, &spec);
+        fixture_within(
+            cost_op_s(&shape, chain),
+            times * cost_memory_bound_s(gpu, COST_MEMORY_ELEMENTWISE, cost_moved_bytes(chain) / times), 1e-9);
+    }
+}
+
+/* The gradient of a norm's weight as a kernel of its own moves what both moved together, takes as long where it streams, and else
+ * what the SMs take; a chain of kernels in fp32 has it already. */
+static void norm_weights(void)
+{
+    Spec spec = fixture_spec(1, false);
+    spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    double *const rate = &spec.execution.framework.kernels.norm_weight_elements_per_s;
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        *rate = i == 0 ? 0 : i == 1 ? 1e13 : 1e8;
+        CostShape shape;
+        cost_shape_init(&shape, &spec);
+        const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+        seconds[i] = 0;
+        for (int k = 0; k < ops.count; k++)
+            if (g_str_has_prefix(ops.op[k].name, "norm"))
+                seconds[i] += cost_op_s(&shape, &ops.op[k]);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm") + fixture_moved(&ops, "norm weight"), ==,
+                          2 * 10 * TOKENS * HIDDEN);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm weight"), ==, i == 0 ? 0 : 2 * 4 * TOKENS * HIDDEN);
+    }
+    g_assert_cmpfloat(fabs(seconds[1] / seconds[0] - 1), <, 1e-12);
+    g_assert_cmpfloat(seconds[2], >, 2 * TOKENS * HIDDEN / (100 * 1e8));
+    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
+    const CostOps chain = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&chain, "norm weight"), ==, 0);
+}
+
+/* One pass of a norm's backward: input and gradient read once, and the sums that the blocks leave; as long as the kernels of a table
+ * are taken to be. Off, as before. */
+static void norm_in_one_pass(void)
+{
+    Spec spec = fixture_spec(1, false);
+    spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    const CostOps before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&before, "norm weight"), ==, 0);
+    spec.execution.framework.kernels.one_pass_norm_backward = true;
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    const double sums = cost_norm_sums(&shape.accelerator, TOKENS, HIDDEN);
+    double seconds = 0;
+    for (int k = 0; k < ops.count; k++)
+        if (g_str_has_prefix(ops.op[k].name, "norm"))
+            seconds += cost_op_s(&shape, &ops.op[k]);
+    g_assert_cmpfloat(sums, >, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm weight"), ==, 2 * COST_NORM_SUM_BYTES * sums);
+    g_assert_cmpfloat(fabs(seconds / (2 * cost_norm_backward_s(&shape.accelerator, TOKENS, HIDDEN, 2)) - 1),
+                      <, 1e-12);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/norms/by-element", norms_by_element);
+    g_test_add_func("/norms/weights", norm_weights);
+    g_test_add_func("/norms/in-one-pass", norm_in_one_pass);
+    return g_test_run();
+}
