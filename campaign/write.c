@@ -325,8 +325,8 @@ void campaign_write_text(const Campaign *campaign, GString *out)
 {
     char gpus[ORR_TEXT_SIZE], restart[ORR_TEXT_SIZE];
     write_title(campaign, out);
-    entry(out, "  Training", "%.2f days on %s GPUs without a failure", campaign->ideal_s / DAY_S,
-          report_page_whole(gpus, campaign->report->gpus));
+    entry(out, "  Training", "%.2f days on %s without a failure", campaign->ideal_s / DAY_S,
+          report_page_gpus(gpus, campaign->report->gpus));
     entry(out, "  With faults", "%.2f days (%.2f to %.2f in eight of ten), goodput %.2f %%",
           campaign->days.mean, campaign->days.p10, campaign->days.p90, 100 * campaign->goodput.mean);
     write_interruptions(campaign, out);

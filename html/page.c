@@ -41,8 +41,8 @@ static void write_answer(const Report *report, GString *out)
     char step[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE], days[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
     g_autofree char *occupied = report_occupied(report);
     g_string_append(out, "<p class=\"lead\">");
-    text(out, "%s on %s %s GPUs takes %s a step: MFU %.1f %%, %s %s/s.", spec->model.name,
-         report_page_whole(count, report->gpus), spec->cluster.accelerator.name,
+    text(out, "%s on %s %s GPU%s takes %s a step: MFU %.1f %%, %s %s/s.", spec->model.name,
+         report_page_whole(count, report->gpus), spec->cluster.accelerator.name, report->gpus == 1 ? "" : "s",
          orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100,
          report_page_whole(tokens, report_items_of(report, report->tokens_per_s)), report_items(report));
     if (report->days > 0)

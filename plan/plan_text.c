@@ -88,15 +88,15 @@ static void append_fewer(GString *line, const PlanPoint *fewer, double deadline_
 {
     char gpus[ORR_TEXT_SIZE];
     const double over_s = plan_days(fewer) * DAY_S - deadline_s;
-    report_page_whole(gpus, fewer->gpus);
+    report_page_gpus(gpus, fewer->gpus);
     if (over_s < 120)
-        g_string_append_printf(line, "; %s GPUs miss it by %.0f seconds", gpus, over_s);
+        g_string_append_printf(line, "; %s would miss it by %.0f seconds", gpus, over_s);
     else if (over_s < 7200)
-        g_string_append_printf(line, "; %s GPUs miss it by %.0f minutes", gpus, over_s / 60);
+        g_string_append_printf(line, "; %s would miss it by %.0f minutes", gpus, over_s / 60);
     else if (over_s < 2 * DAY_S)
-        g_string_append_printf(line, "; %s GPUs miss it by %.1f hours", gpus, over_s / 3600);
+        g_string_append_printf(line, "; %s would miss it by %.1f hours", gpus, over_s / 3600);
     else
-        g_string_append_printf(line, "; %s GPUs would take %.1f days", gpus, plan_days(fewer));
+        g_string_append_printf(line, "; %s would take %.1f days", gpus, plan_days(fewer));
 }
 
 /* The fewest GPUs that would keep the deadline, were their memory surer: fewer than the answer's. */
@@ -109,8 +109,8 @@ static void append_tight(GString *line, const Plan *plan, double deadline_s)
         if (point->reason != NULL || plan_days(point) * DAY_S > deadline_s || (point->fits && !edge) ||
             point->gpus >= point_at(plan, plan->chosen)->gpus)
             continue;
-        g_string_append_printf(line, "; %s GPUs would keep it too, in %.1f days, but ",
-                               report_page_whole(gpus, point->gpus), plan_days(point));
+        g_string_append_printf(line, "; %s would keep it too, in %.1f days, but ",
+                               report_page_gpus(gpus, point->gpus), plan_days(point));
         if (!edge)
             g_string_append_printf(line, "lack %.1f GiB of memory", point->short_bytes / GIB);
         else if (isnan(point->memory_odds))
@@ -138,8 +138,7 @@ static void append_alternative(GString *line, const char *which, const PlanPoint
 {
     char gpus[ORR_TEXT_SIZE];
     g_autofree char *campaign = campaign_text(point);
-    g_string_append_printf(line, "; the %s is %s GPUs: %s", which, report_page_whole(gpus, point->gpus),
-                           campaign);
+    g_string_append_printf(line, "; the %s is %s: %s", which, report_page_gpus(gpus, point->gpus), campaign);
 }
 
 static bool all_refused(const Plan *plan)
@@ -177,7 +176,7 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
     g_autoptr(GString) line = g_string_new(NULL);
     if (chosen != NULL) {
         g_autofree char *campaign = campaign_text(chosen);
-        g_string_printf(line, "%s GPUs: %s", report_page_whole(gpus, chosen->gpus), campaign);
+        g_string_printf(line, "%s: %s", report_page_gpus(gpus, chosen->gpus), campaign);
         if (!chosen->fits)
             g_string_append_printf(line, "; DOES NOT FIT in memory, short by %.1f GiB",
                                    chosen->short_bytes / GIB);
@@ -203,7 +202,7 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
     report_page_entry(out, "  Answer", LABEL_COLUMN, line->str);
     const PlanPoint *told = chosen != NULL ? chosen : fastest;
     if (told != NULL && (told->effective.told || told->effective.why_not != NULL)) {
-        g_string_append_printf(out, "\nThe days of %s GPUs\n", report_page_whole(gpus, told->gpus));
+        g_string_append_printf(out, "\nThe days of %s\n", report_page_gpus(gpus, told->gpus));
         report_effective_text(&told->effective, out);
     }
 }
@@ -370,8 +369,8 @@ static void write_terms(const PlanTextbook *textbook, const PlanPoint *point, GS
 {
     enum { COLUMNS = 2 };
     char text[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "\nFrom the textbook to the simulation, days on %s GPUs\n",
-                           report_page_whole(text, textbook->at_gpus));
+    g_string_append_printf(out, "\nFrom the textbook to the simulation, days on %s\n",
+                           report_page_gpus(text, textbook->at_gpus));
     OrrTable *table = orr_table_new(NULL, COLUMNS);
     g_snprintf(text, sizeof text, "%.2f", textbook->days);
     orr_table_row(table, (const char *[COLUMNS]){"textbook", text});
@@ -401,16 +400,16 @@ static void write_textbook(const PlanPage *page, const Plan *plan, GString *out)
     g_string_printf(line, "6 P T / (X t) with P = %s, T = %s, X = %s%s", parameters, tokens, rate,
                     textbook->rate_given ? "" : " (half of the dense peak)");
     if (textbook->gpus > 0)
-        g_string_append_printf(line, ": %.1f, so %s GPUs for %s", textbook->gpus,
-                               report_page_whole(rounded, textbook->gpus_rounded),
+        g_string_append_printf(line, ": %.1f, so %s for %s", textbook->gpus,
+                               report_page_gpus(rounded, textbook->gpus_rounded),
                                orr_text_seconds(time, page->options->deadline_s));
     g_string_append_c(out, '\n');
     report_page_entry(out, "  Textbook", LABEL_COLUMN, line->str);
     if (textbook->at_gpus == 0)
         return;
     g_autofree char *days = g_strdup_printf(
-        "%s GPUs: %.1f days; %.1f with attention counted in full, %.1f with full recomputation (8 P T)",
-        report_page_whole(rounded, textbook->at_gpus), textbook->days, textbook->attention_days,
+        "%s: %.1f days; %.1f with attention counted in full, %.1f with full recomputation (8 P T)",
+        report_page_gpus(rounded, textbook->at_gpus), textbook->days, textbook->attention_days,
         textbook->recompute_days);
     report_page_entry(out, "", LABEL_COLUMN, days);
     write_terms(textbook, point_at(plan, plan->chosen >= 0 ? plan->chosen : plan->fastest), out);

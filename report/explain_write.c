@@ -164,8 +164,8 @@ void report_explain_text(const Explanation *explanation, const ExplainLoss *larg
     int number = 0;
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : spec->model.name);
     g_string_append_c(out, '\n');
-    sentence(out, &number, "A step takes %s on %s GPUs, MFU %.1f %%.",
-             orr_text_seconds(step, (double)report->step_ps * 1e-12), report_page_whole(gpus, report->gpus),
+    sentence(out, &number, "A step takes %s on %s, MFU %.1f %%.",
+             orr_text_seconds(step, (double)report->step_ps * 1e-12), report_page_gpus(gpus, report->gpus),
              100 * report->mfu);
     write_binds(explanation, &number, out);
     write_kernels(explanation, largest, &number, out);

@@ -155,7 +155,7 @@ void report_groups_cluster(const Report *report, GString *out)
 {
     char number[ORR_TEXT_SIZE];
     g_autofree char *kinds = report_groups_words(report->spec);
-    g_autofree char *line = g_strdup_printf("%s GPUs: %s", report_page_whole(number, report->gpus), kinds);
+    g_autofree char *line = g_strdup_printf("%s: %s", report_page_gpus(number, report->gpus), kinds);
     report_page_entry(out, "  Cluster", LABEL_COLUMN, line);
 }
 

@@ -117,6 +117,13 @@ const char *report_page_whole(char *text, double value)
     return text;
 }
 
+const char *report_page_gpus(char *text, double gpus)
+{
+    report_page_whole(text, gpus);
+    g_strlcat(text, gpus == 1 ? " GPU" : " GPUs", ORR_TEXT_SIZE);
+    return text;
+}
+
 void report_page_apportion(const int64_t *values, int count, int64_t total, int64_t units, int64_t *ret_units)
 {
     g_autofree double *rest = g_new0(double, (gsize)count + 1);

@@ -26,6 +26,8 @@ void report_page_entry_within(GString *out, const char *label, int column, const
 
 /* "1,536": a whole number with grouped digits, in a buffer of ORR_TEXT_SIZE. */
 const char *report_page_whole(char *text, double value);
+/* "1 GPU", "1,536 GPUs"; likewise. */
+const char *report_page_gpus(char *text, double gpus);
 
 /* Rounds `values` (not negative, sum `total`) to whole units of total / `units` so that they still add up:
  * largest remainder. `ret_units` sums to `units`. total 0: all zero. */

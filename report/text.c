@@ -136,10 +136,9 @@ static void write_scenario(const Report *report, GString *out)
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;
-    g_autofree char *cluster_line =
-        g_strdup_printf("%s GPUs: %d x %d %s%s%s", report_page_whole(number, report->gpus), cluster->nodes,
-                        cluster->gpus_per_node, cluster->accelerator.name,
-                        cluster->name[0] != '\0' ? ", " : "", cluster->name);
+    g_autofree char *cluster_line = g_strdup_printf(
+        "%s: %d x %d %s%s%s", report_page_gpus(number, report->gpus), cluster->nodes, cluster->gpus_per_node,
+        cluster->accelerator.name, cluster->name[0] != '\0' ? ", " : "", cluster->name);
     if (report->kinds.count > 0)
         report_groups_cluster(report, out);
     else

@@ -263,6 +263,9 @@ static void test_whole(void)
         char text[ORR_TEXT_SIZE];
         g_assert_cmpstr(report_page_whole(text, cases[i].value), ==, cases[i].text);
     }
+    char text[ORR_TEXT_SIZE];
+    g_assert_cmpstr(report_page_gpus(text, 1), ==, "1 GPU");
+    g_assert_cmpstr(report_page_gpus(text, 1536), ==, "1,536 GPUs");
 }
 
 int main(int argc, char **argv)
