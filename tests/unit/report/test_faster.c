@@ -17,13 +17,6 @@ static const char *const layouts[][3] = {
     {"one GPU of each", "{\"tensor\":2,\"pipeline\":2,\"schedule\":\"gpipe\",\"zero\":0}", "{}"},
 };
 
-/* A wafer launches no kernels; where launches bind, order is not held. */
-static void launch_nothing_on_wafers(Spec *spec)
-{
-    if (strcmp(spec->cluster.accelerator.name, "cerebras-cs2") == 0)
-        spec->execution.framework.host.kernel_host_s = 0;
-}
-
 static bool load(const char *accelerator, const char *const *layout, const char *framework, Spec *spec)
 {
     g_autofree char *text = g_strdup_printf(
@@ -41,7 +34,6 @@ static bool load(const char *accelerator, const char *const *layout, const char 
     g_assert_no_error(error);
     const bool ok = spec_load_json(orr_json_root(doc), accelerator, sets, false, spec, NULL, &error);
     orr_json_free(doc);
-    launch_nothing_on_wafers(spec);
     return ok;
 }
 
@@ -170,7 +162,9 @@ static bool load_node(const char *cluster, const char *layout, Spec *spec)
     g_assert_no_error(error);
     const bool ok = spec_load_json(orr_json_root(doc), cluster, sets, false, spec, NULL, &error);
     orr_json_free(doc);
-    launch_nothing_on_wafers(spec);
+    if (strcmp(cluster, "cs2-memoryx") ==
+        0) /* a wafer launches no kernels; where launches bind, order is not held */
+        spec->execution.framework.host.kernel_host_s = 0;
     return ok;
 }
 
