@@ -287,7 +287,7 @@ int64_t search_worker_recompute(SearchWorker *worker, const SpecRecompute *recom
     for (int s = 0; search_has_pairs(worker) && s < worker->stages; s++)
         worker->pair_ps[s] = stage_pair_ps(worker, s, recompute);
     search_bound_pipeline(worker);
-    return worker->latest_ps[0];
+    return worker->ends[0].latest_ps;
 }
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
@@ -336,20 +336,32 @@ static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data
     return MAX(least_ps, each * MAX(data->reduce_ps, sharded ? data->link_ps : 0));
 }
 
-int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
+static void later(SearchEnds *ends, const SearchEnds *other)
+{
+    ends->first_ps = MAX(ends->first_ps, other->first_ps);
+    ends->latest_ps = MAX(ends->latest_ps, other->latest_ps);
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        ends->own_ps[i] = MAX(ends->own_ps[i], other->own_ps[i]);
+}
+
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
+                          const int64_t *wait_ps)
 {
     const SpecFramework *framework = &worker->spec.execution.framework;
     const bool blocking = search_waits_for_sends(worker, policy);
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    int64_t start_ps = 0, reduced_ps = worker->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
-    if (early_gather && !both_ends)
-        start_ps = MAX(data[0].first_gather_ps,
-                       policy->zero >= 3 ? 0 : data[0].near_gather_ps - worker->forward_ps[0]);
+    SearchEnds ends = worker->ends[blocking];
+    if (wait_ps != NULL)
+        search_bound_ends(worker, blocking, wait_ps, &ends);
+    later(&ends, &worker->replayed[blocking]);
+    int64_t start_ps = 0, reduced_ps = ends.latest_ps, own_ps = 0, after_ps = 0, last_ps = 0;
+    if (early_gather && !both_ends && wait_ps == NULL)
+        start_ps = policy->zero >= 3 ? data[0].first_gather_ps : data[0].wait_ps;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchDataCosts *own = &data[i];
-        const int64_t end = i == 0 ? worker->first_end_ps[blocking] : worker->end_ps[blocking][i];
+        const int64_t end = i == 0 ? ends.first_ps : ends.own_ps[i];
         const int64_t reduced =
             MAX(end + open_reduce_ps(worker, own, worker->sample[i]), steady_ps(worker, own, i) - start_ps);
         const int64_t after = own->optimizer_ps + (late_gather ? own->gather_ps : 0);
@@ -395,6 +407,16 @@ double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, cons
     return most + worker->spec.execution.framework.allocator.context_bytes;
 }
 
+/* NULL: none. */
+static int64_t *waits_of(SearchWorker *worker, const SearchPolicy *policy)
+{
+    if (!search_waits_for_gathers(worker, policy))
+        return NULL;
+    int64_t *wait_ps = g_new(int64_t, (gsize)(worker->ranks * search_stages_of_rank(worker)));
+    search_worker_waits(worker, policy, wait_ps);
+    return wait_ps;
+}
+
 void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
     const SearchGroup *group = &worker->space->groups[id.group];
@@ -419,7 +441,8 @@ void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps
     const int64_t compute_ps = search_worker_recompute(worker, &recomputes[id.recompute]);
     search_worker_activations(worker, &recomputes[id.recompute]);
     search_worker_data(worker, &policy[id.policy], data);
-    *ret_least_ps = MAX(compute_ps, search_bound_time(worker, &policy[id.policy], data));
+    g_autofree int64_t *wait_ps = waits_of(worker, &policy[id.policy]);
+    *ret_least_ps = MAX(compute_ps, search_bound_time(worker, &policy[id.policy], data, wait_ps));
     *ret_least_bytes = search_bound_bytes(worker, &policy[id.policy], data);
 }
 
@@ -436,10 +459,11 @@ void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_p
     if (search_is_chosen_late(worker->partition) || search_is_loose(worker->space, worker->partition))
         return;
     search_recomputes(worker->space, worker->partition, recomputes);
-    const bool ran = search_worker_replay(worker, &recomputes[id.recompute],
-                                          search_waits_for_sends(worker, policy), policy->zero >= 3);
+    g_autofree int64_t *wait_ps = waits_of(worker, policy);
+    const SearchWay way = {search_waits_for_sends(worker, policy), policy->zero >= 3, wait_ps};
+    const bool ran = search_worker_replay(worker, &recomputes[id.recompute], &way);
     g_assert(ran);
     search_worker_data(worker, policy, data);
-    *ret_least_ps = search_bound_time(worker, policy, data);
+    *ret_least_ps = search_bound_time(worker, policy, data, wait_ps);
     *ret_least_bytes = fmax(search_bound_bytes(worker, policy, data), search_replay_bytes(worker, policy));
 }

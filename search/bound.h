@@ -24,7 +24,8 @@ typedef enum {
 /* What data parallelism adds on the sampled ranks, by policy; independent of the micro-batch. */
 typedef struct SearchDataCosts {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
-    int64_t gather_ps, first_gather_ps, near_gather_ps;
+    int64_t gather_ps, first_gather_ps;
+    int64_t wait_ps; /* the first forward of chunk 0 takes longer by, if its gathers begin with it */
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch, or of all where a chunk keeps its weights */
     int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
     int64_t optimizer_ps;
@@ -32,6 +33,13 @@ typedef struct SearchDataCosts {
     double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
     double gathered_bytes; /* ZeRO-3: weights that stay gathered from the forward to the backward */
 } SearchDataCosts;
+
+/* When compute is over at the earliest. */
+typedef struct SearchEnds {
+    int64_t first_ps;                /* rank 0's */
+    int64_t own_ps[SEARCH_SAMPLES];  /* the sampled ranks' */
+    int64_t latest_ps;               /* any rank's */
+} SearchEnds;
 
 /* Scratch of one thread. */
 typedef struct SearchWorker {
@@ -62,12 +70,13 @@ typedef struct SearchWorker {
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     struct SearchReplay *replay;
     int64_t give_up_ps; /* a replay may stop once it is known to take longer */
-    /* Of the recomputation at hand. */
-    int64_t first_end_ps[2];             /* rank 0's compute is over; [1]: compute waits for its messages */
-    int64_t end_ps[2][SEARCH_SAMPLES];   /* the sampled ranks' */
+    /* Of the recomputation at hand; [1]: compute waits for its messages. */
+    int64_t rank_end_ps[2][SPEC_MAX_STAGES]; /* a rank's compute is over, by fill and work */
+    int64_t back_end_ps[2][SPEC_MAX_STAGES]; /* rank 0's, by those of each rank and the way back from there */
+    int64_t trips_ps;                        /* rank 0's, by micro-batches in a row */
+    SearchEnds ends[2], replayed[2];         /* of all of these; by a replay, 0: none */
     int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
     int64_t use_end_ps[SEARCH_SAMPLES];  /* by fill and the passes that use weights */
-    int64_t latest_ps[2];                /* any rank's */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
     double first_bytes[SEARCH_SAMPLES]; /* activations at the first backward; below 0: no moment is known when
@@ -93,9 +102,16 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
 
 void search_worker_group(SearchWorker *worker, const SearchGroup *group);
 void search_worker_partition(SearchWorker *worker, const SearchPartition *partition);
-/* After the recomputation: replaces its bounds by those of a replay of the schedule, with or without compute waiting for its
- * messages, and with ZeRO-3 or without. False when the order locks up. Also fills in rank_live_bytes. */
-bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded);
+/* How the open points of a recomputation run its schedule. */
+typedef struct SearchWay {
+    bool blocking; /* compute waits for its messages */
+    bool sharded;  /* ZeRO-3 */
+    const int64_t *wait_ps; /* search_worker_waits(); NULL: none */
+} SearchWay;
+
+/* After the recomputation: its bounds are also those of a replay of the schedule from now on. False when the order locks up.
+ * Also fills in rank_live_bytes. */
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way);
 /* After a replay: like search_bound_bytes, over all ranks. */
 double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy);
 /* After the partition. Gives the least time of any policy. */
@@ -105,8 +121,13 @@ void search_worker_activations(SearchWorker *worker, const SpecRecompute *recomp
 /* After the partition; `ret_data` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
 void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
 void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
-/* After the recomputation. */
-int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data);
+/* After the partition: whether chunks wait for gathers that begin with their first forward; by how much these forwards are
+ * longer then goes to `ret_wait_ps` [ranks][stages of a rank]. */
+bool search_waits_for_gathers(SearchWorker *worker, const SearchPolicy *policy);
+void search_worker_waits(SearchWorker *worker, const SearchPolicy *policy, int64_t *ret_wait_ps);
+/* After the recomputation; `wait_ps` is NULL where no chunk waits for gathers. */
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
+                          const int64_t *wait_ps);
 /* Both bounds of one point, worked out from nothing. */
 void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* The same with a replay. */

@@ -32,6 +32,7 @@ struct SearchReplay {
     SearchActivations *kept; /* [stages] */
     Link (*links)[2];        /* [stages of both copies]: of forwards, of backwards */
     int *stage_of;           /* [ranks][chunks] */
+    int64_t *wait_ps;        /* [ranks][chunks]: for gathers, before the first forward; 0 behind it */
 };
 
 typedef struct Run {
@@ -149,9 +150,19 @@ static void count_memory(Rank *state, SimPass pass, const SearchActivations *kep
         state->level_bytes -= kept->late;
 }
 
-/* Runs one pass if its input is there. */
-static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int microbatch)
+/* A chunk's forward has its weights from now on. */
+static int64_t take_wait_ps(const Run *run, int rank, int chunk)
 {
+    int64_t *place = &run->replay->wait_ps[rank * run->replay->orders.shape.chunks + chunk];
+    const int64_t wait_ps = *place;
+    *place = 0;
+    return wait_ps;
+}
+
+/* Runs one pass if its input is there. */
+static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int microbatch)
+{
+    const int stage = run->replay->stage_of[rank * run->replay->orders.shape.chunks + chunk];
     Rank *state = &run->replay->ranks[rank];
     const bool backward = pass != SIM_PASS_FORWARD, passes_on = pass != SIM_PASS_BACKWARD_WEIGHT;
     const int64_t input = passes_on ? input_ps(run, stage, microbatch, backward) : 0;
@@ -159,7 +170,8 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
         return false;
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
                              microbatch < run->worker->deferred_heads; /* or may: not counted at all */
-    const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
+    const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage)) +
+                             (pass == SIM_PASS_FORWARD ? take_wait_ps(run, rank, chunk) : 0);
     state->now_ps = MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
     state->left_ps -= whole_ps;
     state->end_ps = state->now_ps;
@@ -181,7 +193,7 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     const int at = model_stage(run, ahead);
     const SearchActivations *kept = &run->replay->kept[at],
                             *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t lasts_ps = worker->pair_ps[at];
+    const int64_t lasts_ps = worker->pair_ps[at] + take_wait_ps(run, rank, op->chunk);
     const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
     state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
@@ -205,14 +217,14 @@ static bool run_op(const Run *run, int rank, bool *half_done)
     const int *stages = &replay->stage_of[rank * replay->orders.shape.chunks];
     const int stage = stages[op->chunk];
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
-        return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
+        return run_pass(run, rank, (SimPass)op->pass, op->chunk, op->microbatch);
     const int back = stages[op->chunk2];
     if (run->pairs && search_pairs_at(run->worker, model_stage(run, stage)))
         return run_pair(run, rank, op, stage, back);
-    if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
+    if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, op->chunk, op->microbatch))
         return false;
     *half_done = true;
-    if (!run_pass(run, rank, SIM_PASS_BACKWARD, back, op->microbatch2))
+    if (!run_pass(run, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2))
         return false;
     *half_done = false;
     return true;
@@ -236,6 +248,9 @@ static void count_work(const Run *run)
     for (int r = 0; r < run->replay->orders.shape.ranks; r++) {
         const SimOrder *order = &run->replay->orders.ranks[r];
         Rank *state = &run->replay->ranks[r];
+        const int chunks = run->replay->orders.shape.chunks;
+        for (int chunk = 0; chunk < chunks; chunk++)
+            state->left_ps += run->replay->wait_ps[r * chunks + chunk];
         if (search_has_pairs(run->worker)) {
             for (int64_t i = 0; i < order->count; i++)
                 state->left_ps += op_ps(run, r, &order->ops[i]);
@@ -283,7 +298,7 @@ static bool run_orders(const Run *run)
     return left == 0;
 }
 
-static void start(Run *run, const SpecRecompute *recompute)
+static void start(Run *run, const SpecRecompute *recompute, const int64_t *wait_ps)
 {
     struct SearchReplay *replay = run->replay;
     const int64_t chunks = replay->orders.shape.chunks, ranks = replay->orders.shape.ranks;
@@ -297,40 +312,42 @@ static void start(Run *run, const SpecRecompute *recompute)
     memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     fill_links(run);
+    replay->wait_ps = ORR_ARENA_NEW(replay->arena, int64_t, chunks * ranks);
+    for (int i = 0; wait_ps != NULL && i < chunks * ranks; i++)
+        replay->wait_ps[i] = wait_ps[i];
     replay->kept = ORR_ARENA_NEW(replay->arena, SearchActivations, run->worker->stages);
     for (int s = 0; s < run->worker->stages; s++)
         replay->kept[s] = search_activations(run->worker, s, recompute);
 }
 
-bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded)
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way)
 {
     if (worker->replay == NULL)
         worker->replay = g_new0(struct SearchReplay, 1);
     search_orders_borrow(worker->space, worker->partition->order, &worker->shape, &worker->replay->orders);
     Run run = {.worker = worker,
                .replay = worker->replay,
-               .blocking = blocking,
-               .pairs = search_has_pairs(worker) && !sharded && worker->spec.offload.activation_layers == 0 &&
+               .blocking = way->blocking,
+               .pairs = search_has_pairs(worker) && !way->sharded && worker->spec.offload.activation_layers == 0 &&
                         !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
-    start(&run, recompute);
+    start(&run, recompute, way->wait_ps);
     count_work(&run);
     if (!run_orders(&run))
         return false;
-    int64_t latest = 0;
+    SearchEnds *ends = &worker->replayed[way->blocking];
+    *ends = (SearchEnds){.first_ps = worker->replay->ranks[0].end_ps};
     for (int r = 0; r < worker->ranks; r++) {
         const Rank *rank = &worker->replay->ranks[r];
         if (counts(worker, r))
-            latest = MAX(latest, rank->end_ps + rank->left_ps);
+            ends->latest_ps = MAX(ends->latest_ps, rank->end_ps + rank->left_ps);
         worker->rank_live_bytes[r] = (double)rank->peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (worker->sample[i] == r) {
                 if (counts(worker, r))
-                    worker->end_ps[blocking][i] = MAX(worker->end_ps[blocking][i], rank->end_ps);
+                    ends->own_ps[i] = rank->end_ps;
                 worker->live_bytes[i] = MAX(worker->live_bytes[i], (double)rank->peak_bytes);
             }
     }
-    worker->first_end_ps[blocking] = MAX(worker->first_end_ps[blocking], worker->replay->ranks[0].end_ps);
-    worker->latest_ps[blocking] = MAX(worker->latest_ps[blocking], latest);
     return true;
 }

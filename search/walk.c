@@ -35,6 +35,7 @@ typedef struct Kind {
     int first, count;
     bool timed; /* the times of `data` are filled in */
     SearchDataCosts data[SEARCH_SAMPLES];
+    int64_t *wait_ps; /* search_worker_waits() of those that wait for gathers; NULL: not known yet */
 } Kind;
 
 /* What a group needs while it is walked. */
@@ -55,6 +56,7 @@ typedef struct Walker {
 typedef struct Open {
     SearchCandidate candidate;
     Kind *kind;
+    bool judged; /* after its replay */
 } Open;
 
 static void keep_miss(GArray *misses, const SearchCandidate *candidate)
@@ -77,11 +79,24 @@ static const SearchDataCosts *timed_data(Walker *walker, Kind *kind)
     return kind->data;
 }
 
+/* Of one of the kind's policies: what it waits for gathers; NULL: nothing. */
+static const int64_t *waits_of(Walker *walker, Kind *kind, int policy)
+{
+    SearchWorker *worker = walker->worker;
+    if (!search_waits_for_gathers(worker, &walker->policies[policy]))
+        return NULL;
+    if (kind->wait_ps == NULL) {
+        kind->wait_ps = g_new(int64_t, (gsize)(worker->ranks * search_stages_of_rank(worker)));
+        search_worker_waits(worker, &walker->policies[policy], kind->wait_ps);
+    }
+    return kind->wait_ps;
+}
+
 static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t compute_ps)
 {
     SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = compute_ps};
-    const int64_t least_ps =
-        search_bound_time(walker->worker, &walker->policies[policy], timed_data(walker, kind));
+    const int64_t least_ps = search_bound_time(walker->worker, &walker->policies[policy],
+                                               timed_data(walker, kind), waits_of(walker, kind, policy));
     candidate.id.policy = policy;
     if (least_ps > compute_ps) {
         candidate.least_ps = least_ps;
@@ -124,7 +139,7 @@ static void judge_kind(Walker *walker, Kind *kind, int64_t compute_ps)
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
         } else {
-            const Open open = {candidate, kind};
+            const Open open = {candidate, kind, false};
             g_array_append_val(walker->open, open);
         }
     }
@@ -189,45 +204,66 @@ static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
     survive(walker, candidate);
 }
 
-/* Replays the recomputation's schedule, each way that its open points run it, and bounds them again. */
-static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+static SearchWay way_of(Walker *walker, const Open *open)
+{
+    const int policy = open->candidate.id.policy;
+    return (SearchWay){.blocking = search_waits_for_sends(walker->worker, &walker->policies[policy]),
+                       .sharded = walker->policies[policy].zero >= 3,
+                       .wait_ps = waits_of(walker, open->kind, policy)};
+}
+
+/* Gathers of several kinds may take the same. */
+static bool same_way(const SearchWorker *worker, const SearchWay *a, const SearchWay *b)
+{
+    const size_t waits = (size_t)(worker->ranks * search_stages_of_rank(worker));
+    return a->blocking == b->blocking && a->sharded == b->sharded &&
+           (a->wait_ps == b->wait_ps || (a->wait_ps != NULL && b->wait_ps != NULL &&
+                                         memcmp(a->wait_ps, b->wait_ps, sizeof *a->wait_ps * waits) == 0));
+}
+
+/* Replays the recomputation's schedule the way of open point `from` and bounds all that run it so again. */
+static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps)
 {
     SearchWorker *worker = walker->worker;
+    const SearchWay way = way_of(walker, &g_array_index(walker->open, Open, from));
+    search_worker_recompute(worker, recompute);
+    search_worker_activations(worker, recompute);
+    search_worker_replay(worker, recompute, &way);
+    for (guint i = from; i < walker->open->len; i++) {
+        Open *open = &g_array_index(walker->open, Open, i);
+        const SearchWay own = way_of(walker, open);
+        if (open->judged || !same_way(worker, &own, &way))
+            continue;
+        open->judged = true;
+        judge_replayed(walker, open, compute_ps);
+    }
+}
+
+static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+{
     const bool seeding =
         walker->walk->mode == SEARCH_WALK_FIRST || walker->walk->mode == SEARCH_WALK_UNSHARDED;
-    for (int way = 0; way < 4; way++) {
-        bool replayed = false;
-        for (guint i = 0; i < walker->open->len; i++) {
-            Open *open = &g_array_index(walker->open, Open, i);
-            const SearchPolicy *policy = &walker->policies[open->candidate.id.policy];
-            const bool blocking = search_waits_for_sends(worker, policy), sharded = policy->zero >= 3;
-            if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
-                continue;
-            if (seeding) {
-                survive(walker, &open->candidate);
-                continue;
-            }
-            if (search_is_chosen_late(worker->partition)) {
-                survive(walker, &open->candidate);
-                continue;
-            }
-            if (!replayed) {
-                search_worker_recompute(worker, recompute);
-                search_worker_activations(worker, recompute);
-                replayed = true;
-                search_worker_replay(worker, recompute, blocking, sharded);
-            }
-            judge_replayed(walker, open, compute_ps);
-        }
+    for (guint i = 0; i < walker->open->len; i++) {
+        const Open *open = &g_array_index(walker->open, Open, i);
+        if (seeding || search_is_chosen_late(walker->worker->partition))
+            survive(walker, &open->candidate);
+        else if (!open->judged)
+            replay_way(walker, recompute, i, compute_ps);
     }
     g_array_set_size(walker->open, 0);
+}
+
+static void clear_kinds(Walker *walker)
+{
+    for (int k = 0; k < walker->kind_count; k++)
+        g_free(walker->kinds[k].wait_ps);
+    walker->kind_count = 0;
 }
 
 /* Neighbours in the list share stage and shard group; their memory differs with the overlap of reductions at most,
  * which the last of them has where any has it. */
 static void fill_kinds(Walker *walker)
 {
-    walker->kind_count = 0;
     for (int i = 0; i < walker->policy_count; i++) {
         const SearchPolicy *policy = &walker->policies[i], *before = i > 0 ? policy - 1 : NULL;
         if (before != NULL && before->zero == policy->zero &&
@@ -258,7 +294,7 @@ static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int 
         walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)recompute_count * walker->policy_count;
         return;
     }
-    walker->kind_count = 0;
+    clear_kinds(walker);
     for (int e = 0; e < recompute_count; e++) {
         walker->id.recompute = (int16_t)e;
         walker->id.policy = 0;
@@ -374,6 +410,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
     }
     if (walk->schedules != 0)
         end_schedule(&walker, limit);
+    clear_kinds(&walker);
     g_free(walker.policies);
     g_free(walker.kinds);
     g_array_free(walker.open, TRUE);
