@@ -36,10 +36,43 @@ typedef struct SearchDataCosts {
 
 /* When compute is over at the earliest. */
 typedef struct SearchEnds {
-    int64_t first_ps;                /* rank 0's */
-    int64_t own_ps[SEARCH_SAMPLES];  /* the sampled ranks' */
-    int64_t latest_ps;               /* any rank's */
+    int64_t first_ps;                   /* rank 0's */
+    int64_t own_ps[SEARCH_SAMPLES];     /* the sampled ranks' */
+    int64_t latest_ps;                  /* any rank's */
+    int64_t reduced_ps[SEARCH_SAMPLES]; /* and reductions beside it, where a replay ran these */
+    int64_t latest_reduced_ps;
 } SearchEnds;
+
+/* What a pass of a stage waits for and leaves to data parallelism. */
+typedef struct SearchStageData {
+    int64_t gather_ps;
+    int64_t wait_ps; /* a forward that begins with the gathers is longer by */
+    int64_t reduce_ps, last_reduce_ps; /* all; what is behind the pass for certain */
+} SearchStageData;
+
+/* When gathers of parameters outside ZeRO-3 begin, as a replay runs them. */
+typedef enum {
+    SEARCH_GATHERS_NONE, /* before no forward, or not looked at */
+    SEARCH_GATHERS_STEP, /* with the step */
+    SEARCH_GATHERS_USE   /* with the first forward of their chunk */
+} SearchGathers;
+
+/* Likewise gradients. */
+typedef enum {
+    SEARCH_REDUCES_LATE,      /* behind all passes, or not looked at */
+    SEARCH_REDUCES_LAST,      /* beside the last backward of a chunk */
+    SEARCH_REDUCES_EACH,      /* beside every one */
+    SEARCH_REDUCES_EACH_ALONE /* behind every one, and the next pass waits */
+} SearchReduces;
+
+/* How points of a recomputation run its schedule. */
+typedef struct SearchWay {
+    bool blocking; /* compute waits for its messages */
+    bool sharded;  /* ZeRO-3 */
+    SearchGathers gathers;
+    SearchReduces reduces;
+    const SearchStageData *stages; /* [ranks][stages of a rank]; NULL where neither is looked at */
+} SearchWay;
 
 /* Scratch of one thread. */
 typedef struct SearchWorker {
@@ -75,6 +108,7 @@ typedef struct SearchWorker {
     int64_t back_end_ps[2][SPEC_MAX_STAGES]; /* rank 0's, by those of each rank and the way back from there */
     int64_t trips_ps;                        /* rank 0's, by micro-batches in a row */
     SearchEnds ends[2], replayed[2];         /* of all of these; by a replay, 0: none */
+    SearchEnds with_data;                    /* by one that ran gathers or reductions as well */
     int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
     int64_t use_end_ps[SEARCH_SAMPLES];  /* by fill and the passes that use weights */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
@@ -102,13 +136,6 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
 
 void search_worker_group(SearchWorker *worker, const SearchGroup *group);
 void search_worker_partition(SearchWorker *worker, const SearchPartition *partition);
-/* How the open points of a recomputation run its schedule. */
-typedef struct SearchWay {
-    bool blocking; /* compute waits for its messages */
-    bool sharded;  /* ZeRO-3 */
-    const int64_t *wait_ps; /* search_worker_waits(); NULL: none */
-} SearchWay;
-
 /* After the recomputation: its bounds are also those of a replay of the schedule from now on. False when the order locks up.
  * Also fills in rank_live_bytes. */
 bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way);
@@ -121,19 +148,16 @@ void search_worker_activations(SearchWorker *worker, const SpecRecompute *recomp
 /* After the partition; `ret_data` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
 void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
 void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
-/* After the partition: whether chunks wait for gathers that begin with their first forward; by how much these forwards are
- * longer then goes to `ret_wait_ps` [ranks][stages of a rank]. */
-bool search_waits_for_gathers(SearchWorker *worker, const SearchPolicy *policy);
-void search_worker_waits(SearchWorker *worker, const SearchPolicy *policy, int64_t *ret_wait_ps);
-/* After the recomputation; `wait_ps` is NULL where no chunk waits for gathers. */
+/* After the partition: how points of the policy run, `stages` left out, and these: [ranks][stages of a rank]. */
+SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy);
+void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages);
+/* After the recomputation; `way` with the stages at least where gathers begin with forwards. */
 int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
-                          const int64_t *wait_ps);
+                          const SearchWay *way);
 /* Both bounds of one point, worked out from nothing. */
 void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* The same with a replay. */
 void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
-/* Compute waits for its own messages. */
-bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy);
 /* Bytes that the fullest sampled rank needs at least, context included; of states and workspace alone. */
 double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *data);
 /* The same with what is alive beside them. */

@@ -371,20 +371,33 @@ void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, Search
     }
 }
 
-bool search_waits_for_gathers(SearchWorker *worker, const SearchPolicy *policy)
+SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
 {
+    const Spec *spec = &worker->spec;
     search_apply_policy(worker->group, policy, &worker->spec);
-    return policy->zero < 3 && spec_gathers_on_use(&worker->spec);
+    const bool each = cost_reduces_each_microbatch(spec), beside = cost_overlaps_grad_reduce(spec);
+    SearchWay way = {.blocking = spec_waits_for_sends(spec), .sharded = policy->zero >= 3};
+    if (way.sharded || spec_offloads_states(&spec->offload)) /* passes alone bound the step, and what is steady */
+        return way;
+    way.reduces = each   ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
+                  : beside ? SEARCH_REDUCES_LAST
+                           : SEARCH_REDUCES_LATE;
+    if ((policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0)
+        way.gathers = spec_gathers_on_use(spec) ? SEARCH_GATHERS_USE : SEARCH_GATHERS_STEP;
+    return way;
 }
 
-void search_worker_waits(SearchWorker *worker, const SearchPolicy *policy, int64_t *ret_wait_ps)
+void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages)
 {
     const int chunks = search_stages_of_rank(worker);
     search_apply_policy(worker->group, policy, &worker->spec);
     for (int i = 0; i < worker->ranks * chunks; i++) {
         const int index = search_stage_of_rank(worker, i / chunks, i % chunks);
         const Stage stage = stage_buckets(worker, i / chunks, index);
-        ret_wait_ps[i] = gathers_wait_ps(worker, index, &stage);
+        ret_stages[i] = (SearchStageData){.gather_ps = stage.gather_ps,
+                                          .wait_ps = gathers_wait_ps(worker, index, &stage),
+                                          .reduce_ps = stage.reduce_ps,
+                                          .last_reduce_ps = stage.last_reduce_ps};
     }
 }
 

@@ -199,7 +199,8 @@ static bool hides_exchange(const SearchWorker *worker)
     return any;
 }
 
-void search_bound_ends(const SearchWorker *worker, bool blocking, const int64_t *wait_ps, SearchEnds *ret_ends)
+void search_bound_ends(const SearchWorker *worker, bool blocking, const SearchStageData *stages,
+                       SearchEnds *ret_ends)
 {
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const int chunks = search_stages_of_rank(worker);
@@ -207,8 +208,8 @@ void search_bound_ends(const SearchWorker *worker, bool blocking, const int64_t 
     *ret_ends = (SearchEnds){0};
     for (int r = 0; r < worker->ranks; r++) {
         int64_t own_ps = 0; /* the rank's own waits; `fill_ps`: those of ranks before it */
-        for (int chunk = 0; wait_ps != NULL && chunk < chunks; chunk++)
-            own_ps += wait_ps[r * chunks + chunk];
+        for (int chunk = 0; stages != NULL && chunk < chunks; chunk++)
+            own_ps += stages[r * chunks + chunk].wait_ps;
         const int64_t end_ps =
             worker->rank_end_ps[blocking][r] + (search_starts_skewed(worker) ? 0 : fill_ps + own_ps);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
@@ -216,7 +217,7 @@ void search_bound_ends(const SearchWorker *worker, bool blocking, const int64_t 
                 ret_ends->own_ps[i] = end_ps;
         ret_ends->latest_ps = MAX(ret_ends->latest_ps, end_ps);
         ret_ends->first_ps = MAX(ret_ends->first_ps, worker->back_end_ps[blocking][r] + fill_ps + own_ps);
-        fill_ps += wait_ps == NULL || both_ends ? 0 : wait_ps[r * chunks];
+        fill_ps += stages == NULL || both_ends ? 0 : stages[r * chunks].wait_ps;
         all_ps += own_ps;
     }
     if (worker->trips_ps > 0)
@@ -234,6 +235,7 @@ void search_bound_pipeline(SearchWorker *worker)
         search_bound_ends(worker, blocking != 0, NULL, &worker->ends[blocking]);
         worker->replayed[blocking] = (SearchEnds){0};
     }
+    worker->with_data = (SearchEnds){0};
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         worker->work_end_ps[i] = worker->ends[0].own_ps[i];
         worker->use_end_ps[i] = use_end_ps(worker, worker->sample[i]);

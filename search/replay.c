@@ -14,6 +14,8 @@ typedef struct Rank {
     int64_t left_ps;                                /* work to come */
     int64_t end_ps;                                 /* of the last op */
     int64_t now_ps, next_free_ps, previous_free_ps; /* compute, and the two message streams */
+    int64_t gathers_free_ps, reduces_free_ps;       /* those of data parallelism */
+    int64_t reduced_ps;                             /* everything that was reduced beside passes */
     int64_t next;                                   /* op */
     int64_t level_bytes, peak_bytes;
 } Rank;
@@ -32,13 +34,15 @@ struct SearchReplay {
     SearchActivations *kept; /* [stages] */
     Link (*links)[2];        /* [stages of both copies]: of forwards, of backwards */
     int *stage_of;           /* [ranks][chunks] */
-    int64_t *wait_ps;        /* [ranks][chunks]: for gathers, before the first forward; 0 behind it */
+    bool *gathered;          /* [ranks][chunks]: the chunk had a forward */
+    int *gradients_left;     /* [ranks][chunks]: weight gradients to come */
 };
 
 typedef struct Run {
     SearchWorker *worker;
     struct SearchReplay *replay;
-    bool blocking, pairs;
+    const SearchWay *way;
+    bool pairs;
     int microbatches;
 } Run;
 
@@ -117,7 +121,7 @@ static void pass_on(const Run *run, Rank *state, int stage, int microbatch, bool
     int64_t *stream = backward ? &state->previous_free_ps : &state->next_free_ps;
     *stream = MAX(*stream, state->now_ps) + hop_ps;
     *result_of(run, stage, microbatch, backward) = *stream;
-    if (run->blocking)
+    if (run->way->blocking)
         state->now_ps = *stream;
 }
 
@@ -150,13 +154,40 @@ static void count_memory(Rank *state, SimPass pass, const SearchActivations *kep
         state->level_bytes -= kept->late;
 }
 
-/* A chunk's forward has its weights from now on. */
-static int64_t take_wait_ps(const Run *run, int rank, int chunk)
+/* The end of a forward that may begin at `begin_ps`: of a chunk's first, behind its gathers, whose last buckets are waited for
+ * halfway. `pair`: all are waited for before. */
+static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t lasts_ps, bool pair)
 {
-    int64_t *place = &run->replay->wait_ps[rank * run->replay->orders.shape.chunks + chunk];
-    const int64_t wait_ps = *place;
-    *place = 0;
-    return wait_ps;
+    const int at = rank * run->replay->orders.shape.chunks + chunk;
+    if (run->way->gathers == SEARCH_GATHERS_NONE || run->replay->gathered[at])
+        return begin_ps + lasts_ps;
+    const SearchStageData *data = &run->way->stages[at];
+    Rank *state = &run->replay->ranks[rank];
+    int64_t gathers_ps = state->gathers_free_ps;
+    if (run->way->gathers == SEARCH_GATHERS_USE)
+        gathers_ps = MAX(gathers_ps, begin_ps);
+    run->replay->gathered[at] = true;
+    state->gathers_free_ps = gathers_ps + data->gather_ps;
+    return MAX(begin_ps, gathers_ps + (pair ? data->gather_ps : data->wait_ps)) + lasts_ps;
+}
+
+/* Reductions beside or behind a pass that made weight gradients from `begin_ps` to `end_ps`. */
+static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t end_ps)
+{
+    const SearchReduces reduces = run->way->reduces;
+    const int at = rank * run->replay->orders.shape.chunks + chunk;
+    if (reduces == SEARCH_REDUCES_LATE)
+        return;
+    const bool last = --run->replay->gradients_left[at] == 0;
+    const SearchStageData *data = &run->way->stages[at];
+    Rank *state = &run->replay->ranks[rank];
+    if (reduces == SEARCH_REDUCES_EACH_ALONE)
+        state->now_ps = MAX(state->now_ps, end_ps + data->reduce_ps);
+    if (reduces == SEARCH_REDUCES_EACH_ALONE || (reduces == SEARCH_REDUCES_LAST && !last))
+        return;
+    state->reduces_free_ps =
+        MAX(MAX(state->reduces_free_ps, begin_ps) + data->reduce_ps, end_ps + data->last_reduce_ps);
+    state->reduced_ps = state->reduces_free_ps;
 }
 
 /* Runs one pass if its input is there. */
@@ -170,14 +201,18 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int micr
         return false;
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
                              microbatch < run->worker->deferred_heads; /* or may: not counted at all */
-    const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage)) +
-                             (pass == SIM_PASS_FORWARD ? take_wait_ps(run, rank, chunk) : 0);
-    state->now_ps = MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
+    const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
+    const int64_t begin_ps = MAX(state->now_ps, input);
+    const int64_t lasts_ps = whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
+    state->now_ps = backward ? begin_ps + lasts_ps
+                             : forward_end_ps(run, rank, chunk, begin_ps, lasts_ps, false);
     state->left_ps -= whole_ps;
-    state->end_ps = state->now_ps;
+    const int64_t end_ps = state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
     if (passes_on)
         pass_on(run, state, stage, microbatch, backward);
+    if (pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT)
+        reduce(run, rank, chunk, begin_ps, end_ps);
     return true;
 }
 
@@ -193,8 +228,8 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     const int at = model_stage(run, ahead);
     const SearchActivations *kept = &run->replay->kept[at],
                             *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t lasts_ps = worker->pair_ps[at] + take_wait_ps(run, rank, op->chunk);
-    const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
+    const int64_t lasts_ps = worker->pair_ps[at], begin_ps = MAX(state->now_ps, MAX(forward, backward));
+    const int64_t end_ps = forward_end_ps(run, rank, op->chunk, begin_ps, lasts_ps, true);
     state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
     state->peak_bytes =
@@ -206,6 +241,7 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     state->now_ps = end_ps;
     pass_on(run, state, back, op->microbatch2, true);
     state->now_ps = MAX(state->now_ps, sent_ps);
+    reduce(run, rank, op->chunk2, begin_ps, end_ps);
     return true;
 }
 
@@ -248,9 +284,6 @@ static void count_work(const Run *run)
     for (int r = 0; r < run->replay->orders.shape.ranks; r++) {
         const SimOrder *order = &run->replay->orders.ranks[r];
         Rank *state = &run->replay->ranks[r];
-        const int chunks = run->replay->orders.shape.chunks;
-        for (int chunk = 0; chunk < chunks; chunk++)
-            state->left_ps += run->replay->wait_ps[r * chunks + chunk];
         if (search_has_pairs(run->worker)) {
             for (int64_t i = 0; i < order->count; i++)
                 state->left_ps += op_ps(run, r, &order->ops[i]);
@@ -298,7 +331,7 @@ static bool run_orders(const Run *run)
     return left == 0;
 }
 
-static void start(Run *run, const SpecRecompute *recompute, const int64_t *wait_ps)
+static void start(const Run *run, const SpecRecompute *recompute)
 {
     struct SearchReplay *replay = run->replay;
     const int64_t chunks = replay->orders.shape.chunks, ranks = replay->orders.shape.ranks;
@@ -312,12 +345,32 @@ static void start(Run *run, const SpecRecompute *recompute, const int64_t *wait_
     memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     fill_links(run);
-    replay->wait_ps = ORR_ARENA_NEW(replay->arena, int64_t, chunks * ranks);
-    for (int i = 0; wait_ps != NULL && i < chunks * ranks; i++)
-        replay->wait_ps[i] = wait_ps[i];
+    replay->gathered = ORR_ARENA_NEW(replay->arena, bool, chunks *ranks);
+    replay->gradients_left = ORR_ARENA_NEW(replay->arena, int, chunks *ranks);
+    const bool copies = run->worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int64_t i = 0; i < chunks * ranks; i++)
+        replay->gradients_left[i] = run->microbatches / (copies ? 2 : 1);
     replay->kept = ORR_ARENA_NEW(replay->arena, SearchActivations, run->worker->stages);
     for (int s = 0; s < run->worker->stages; s++)
         replay->kept[s] = search_activations(run->worker, s, recompute);
+}
+
+static void note_ends(const Run *run, SearchEnds *ends)
+{
+    const SearchWorker *worker = run->worker;
+    *ends = (SearchEnds){.first_ps = run->replay->ranks[0].end_ps};
+    for (int r = 0; r < worker->ranks; r++) {
+        const Rank *rank = &run->replay->ranks[r];
+        if (!counts(worker, r))
+            continue;
+        ends->latest_ps = MAX(ends->latest_ps, rank->end_ps + rank->left_ps);
+        ends->latest_reduced_ps = MAX(ends->latest_reduced_ps, rank->reduced_ps);
+        for (int i = 0; i < SEARCH_SAMPLES; i++)
+            if (worker->sample[i] == r) {
+                ends->own_ps[i] = rank->end_ps;
+                ends->reduced_ps[i] = rank->reduced_ps;
+            }
+    }
 }
 
 bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way)
@@ -327,27 +380,20 @@ bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, 
     search_orders_borrow(worker->space, worker->partition->order, &worker->shape, &worker->replay->orders);
     Run run = {.worker = worker,
                .replay = worker->replay,
-               .blocking = way->blocking,
+               .way = way,
                .pairs = search_has_pairs(worker) && !way->sharded && worker->spec.offload.activation_layers == 0 &&
                         !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
-    start(&run, recompute, way->wait_ps);
+    start(&run, recompute);
     count_work(&run);
     if (!run_orders(&run))
         return false;
-    SearchEnds *ends = &worker->replayed[way->blocking];
-    *ends = (SearchEnds){.first_ps = worker->replay->ranks[0].end_ps};
-    for (int r = 0; r < worker->ranks; r++) {
-        const Rank *rank = &worker->replay->ranks[r];
-        if (counts(worker, r))
-            ends->latest_ps = MAX(ends->latest_ps, rank->end_ps + rank->left_ps);
-        worker->rank_live_bytes[r] = (double)rank->peak_bytes;
+    note_ends(&run, way->stages != NULL ? &worker->with_data : &worker->replayed[way->blocking]);
+    for (int r = 0; r < worker->ranks && way->stages == NULL; r++) {
+        worker->rank_live_bytes[r] = (double)worker->replay->ranks[r].peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (worker->sample[i] == r) {
-                if (counts(worker, r))
-                    ends->own_ps[i] = rank->end_ps;
-                worker->live_bytes[i] = MAX(worker->live_bytes[i], (double)rank->peak_bytes);
-            }
+            if (worker->sample[i] == r)
+                worker->live_bytes[i] = MAX(worker->live_bytes[i], worker->rank_live_bytes[r]);
     }
     return true;
 }

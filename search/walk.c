@@ -35,7 +35,7 @@ typedef struct Kind {
     int first, count;
     bool timed; /* the times of `data` are filled in */
     SearchDataCosts data[SEARCH_SAMPLES];
-    int64_t *wait_ps; /* search_worker_waits() of those that wait for gathers; NULL: not known yet */
+    SearchStageData *stages; /* NULL: not asked for yet */
 } Kind;
 
 /* What a group needs while it is walked. */
@@ -56,7 +56,7 @@ typedef struct Walker {
 typedef struct Open {
     SearchCandidate candidate;
     Kind *kind;
-    bool judged; /* after its replay */
+    bool judged, gone; /* after a replay; and ruled out */
 } Open;
 
 static void keep_miss(GArray *misses, const SearchCandidate *candidate)
@@ -79,24 +79,28 @@ static const SearchDataCosts *timed_data(Walker *walker, Kind *kind)
     return kind->data;
 }
 
-/* Of one of the kind's policies: what it waits for gathers; NULL: nothing. */
-static const int64_t *waits_of(Walker *walker, Kind *kind, int policy)
+/* How a policy of the kind runs; `whole`: with its gathers and reductions, where it has any beside passes. */
+static SearchWay way_of(Walker *walker, Kind *kind, int policy, bool whole)
 {
     SearchWorker *worker = walker->worker;
-    if (!search_waits_for_gathers(worker, &walker->policies[policy]))
-        return NULL;
-    if (kind->wait_ps == NULL) {
-        kind->wait_ps = g_new(int64_t, (gsize)(worker->ranks * search_stages_of_rank(worker)));
-        search_worker_waits(worker, &walker->policies[policy], kind->wait_ps);
+    SearchWay way = search_way(worker, &walker->policies[policy]);
+    const bool any = way.gathers != SEARCH_GATHERS_NONE || way.reduces != SEARCH_REDUCES_LATE;
+    if (!(whole ? any : way.gathers == SEARCH_GATHERS_USE))
+        return way;
+    if (kind->stages == NULL) {
+        kind->stages = g_new(SearchStageData, (gsize)(worker->ranks * search_stages_of_rank(worker)));
+        search_worker_stages(worker, &walker->policies[policy], kind->stages);
     }
-    return kind->wait_ps;
+    way.stages = kind->stages;
+    return way;
 }
 
 static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t compute_ps)
 {
     SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = compute_ps};
-    const int64_t least_ps = search_bound_time(walker->worker, &walker->policies[policy],
-                                               timed_data(walker, kind), waits_of(walker, kind, policy));
+    const SearchWay way = way_of(walker, kind, policy, false);
+    const int64_t least_ps =
+        search_bound_time(walker->worker, &walker->policies[policy], timed_data(walker, kind), &way);
     candidate.id.policy = policy;
     if (least_ps > compute_ps) {
         candidate.least_ps = least_ps;
@@ -139,7 +143,7 @@ static void judge_kind(Walker *walker, Kind *kind, int64_t compute_ps)
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
         } else {
-            const Open open = {candidate, kind, false};
+            const Open open = {candidate, kind, false, false};
             g_array_append_val(walker->open, open);
         }
     }
@@ -178,8 +182,8 @@ static void survive(Walker *walker, const SearchCandidate *candidate)
         g_array_append_vals(walk->survivors, candidate, 1);
 }
 
-/* Bounds an open point again after a replay. */
-static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
+/* Bounds an open point again after a replay; false when it is ruled out. */
+static bool judge_replayed(Walker *walker, Open *open, int64_t compute_ps, bool memory)
 {
     SearchWalk *walk = walker->walk;
     SearchCandidate *candidate = &open->candidate;
@@ -191,51 +195,69 @@ static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
     }
     if (search_beyond(walker->limit, candidate->least_ps, candidate->id)) {
         walk->pruned[SEARCH_BOUND_REPLAY]++;
-        return;
+        return false;
     }
+    if (!memory)
+        return true;
     const double sampled = search_bound_bytes(walker->worker, &walker->policies[policy], open->kind->data);
     candidate->short_bytes =
         MAX(sampled, search_replay_bytes(walker->worker, &walker->policies[policy])) - walker->capacity_bytes;
-    if (candidate->short_bytes > 0) {
-        walk->pruned[SEARCH_BOUND_MEMORY]++;
-        keep_miss(walk->misses, candidate);
-        return;
-    }
-    survive(walker, candidate);
+    if (candidate->short_bytes <= 0)
+        return true;
+    walk->pruned[SEARCH_BOUND_MEMORY]++;
+    keep_miss(walk->misses, candidate);
+    return false;
 }
 
-static SearchWay way_of(Walker *walker, const Open *open)
-{
-    const int policy = open->candidate.id.policy;
-    return (SearchWay){.blocking = search_waits_for_sends(walker->worker, &walker->policies[policy]),
-                       .sharded = walker->policies[policy].zero >= 3,
-                       .wait_ps = waits_of(walker, open->kind, policy)};
-}
-
-/* Gathers of several kinds may take the same. */
+/* Gathers and reductions of several kinds may take the same. */
 static bool same_way(const SearchWorker *worker, const SearchWay *a, const SearchWay *b)
 {
-    const size_t waits = (size_t)(worker->ranks * search_stages_of_rank(worker));
-    return a->blocking == b->blocking && a->sharded == b->sharded &&
-           (a->wait_ps == b->wait_ps || (a->wait_ps != NULL && b->wait_ps != NULL &&
-                                         memcmp(a->wait_ps, b->wait_ps, sizeof *a->wait_ps * waits) == 0));
+    const size_t stages = (size_t)(worker->ranks * search_stages_of_rank(worker));
+    return a->blocking == b->blocking && a->sharded == b->sharded && a->gathers == b->gathers &&
+           a->reduces == b->reduces &&
+           (a->stages == b->stages || memcmp(a->stages, b->stages, sizeof *a->stages * stages) == 0);
 }
 
-/* Replays the recomputation's schedule the way of open point `from` and bounds all that run it so again. */
-static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps)
+/* Replays the recomputation's schedule the way of open point `from` and bounds all that run it so again; `data`: with their
+ * gathers and reductions, else passes alone. */
+static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps, bool data)
 {
     SearchWorker *worker = walker->worker;
-    const SearchWay way = way_of(walker, &g_array_index(walker->open, Open, from));
-    search_worker_recompute(worker, recompute);
-    search_worker_activations(worker, recompute);
-    search_worker_replay(worker, recompute, &way);
+    SearchWay way = {0};
     for (guint i = from; i < walker->open->len; i++) {
         Open *open = &g_array_index(walker->open, Open, i);
-        const SearchWay own = way_of(walker, open);
-        if (open->judged || !same_way(worker, &own, &way))
+        if (open->judged)
+            continue;
+        SearchWay own = way_of(walker, open->kind, open->candidate.id.policy, data);
+        if (!data)
+            own = (SearchWay){.blocking = own.blocking, .sharded = own.sharded};
+        if (i == from) {
+            way = own;
+            search_worker_recompute(worker, recompute);
+            if (!data)
+                search_worker_activations(worker, recompute);
+            if (!data || way.stages != NULL)
+                search_worker_replay(worker, recompute, &way);
+        }
+        if (!same_way(worker, &own, &way))
             continue;
         open->judged = true;
-        judge_replayed(walker, open, compute_ps);
+        open->gone = !judge_replayed(walker, open, compute_ps, !data);
+    }
+}
+
+/* Replays each way that open points run the recomputation's schedule, first its passes alone, then with all that is beside
+ * them: the first serves many points, the second few. */
+static void replay_all(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+{
+    for (int data = 0; data < 2; data++) {
+        for (guint i = 0; i < walker->open->len; i++)
+            if (!g_array_index(walker->open, Open, i).judged)
+                replay_way(walker, recompute, i, compute_ps, data != 0);
+        for (guint i = 0; i < walker->open->len; i++) {
+            Open *open = &g_array_index(walker->open, Open, i);
+            open->judged = open->gone;
+        }
     }
 }
 
@@ -243,12 +265,12 @@ static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t 
 {
     const bool seeding =
         walker->walk->mode == SEARCH_WALK_FIRST || walker->walk->mode == SEARCH_WALK_UNSHARDED;
+    if (!seeding && !search_is_chosen_late(walker->worker->partition))
+        replay_all(walker, recompute, compute_ps);
     for (guint i = 0; i < walker->open->len; i++) {
         const Open *open = &g_array_index(walker->open, Open, i);
-        if (seeding || search_is_chosen_late(walker->worker->partition))
+        if (!open->gone)
             survive(walker, &open->candidate);
-        else if (!open->judged)
-            replay_way(walker, recompute, i, compute_ps);
     }
     g_array_set_size(walker->open, 0);
 }
@@ -256,7 +278,7 @@ static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t 
 static void clear_kinds(Walker *walker)
 {
     for (int k = 0; k < walker->kind_count; k++)
-        g_free(walker->kinds[k].wait_ps);
+        g_free(walker->kinds[k].stages);
     walker->kind_count = 0;
 }
 
