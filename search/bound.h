@@ -25,7 +25,7 @@ typedef enum {
 typedef struct SearchDataCosts {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
     int64_t gather_ps, first_gather_ps;
-    int64_t wait_ps; /* the first forward of chunk 0 takes longer by, if its gathers begin with it */
+    int64_t wait_ps;   /* the first forward of chunk 0 takes longer by, if its gathers begin with it */
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch, or of all where a chunk keeps its weights */
     int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
     int64_t optimizer_ps;
@@ -46,7 +46,7 @@ typedef struct SearchEnds {
 /* What a pass of a stage waits for and leaves to data parallelism. */
 typedef struct SearchStageData {
     int64_t gather_ps;
-    int64_t wait_ps; /* a forward that begins with the gathers is longer by */
+    int64_t wait_ps;                   /* a forward that begins with the gathers is longer by */
     int64_t reduce_ps, last_reduce_ps; /* all; what is behind the pass for certain */
 } SearchStageData;
 
@@ -109,8 +109,8 @@ typedef struct SearchWorker {
     int64_t trips_ps;                        /* rank 0's, by micro-batches in a row */
     SearchEnds ends[2], replayed[2];         /* of all of these; by a replay, 0: none */
     SearchEnds with_data;                    /* by one that ran gathers or reductions as well */
-    int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
-    int64_t use_end_ps[SEARCH_SAMPLES];  /* by fill and the passes that use weights */
+    int64_t work_end_ps[SEARCH_SAMPLES];     /* the sampled ranks' by fill and work alone */
+    int64_t use_end_ps[SEARCH_SAMPLES];      /* by fill and the passes that use weights */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
     double first_bytes[SEARCH_SAMPLES]; /* activations at the first backward; below 0: no moment is known when

@@ -208,7 +208,8 @@ static int64_t behind_last_bucket_ps(const SearchWorker *worker, int index)
         return 0;
     while (layer > from && held < full)
         held += costs->dense[layer] - costs->dense[layer - 1], layer--;
-    return own->forward_ps[to] - own->forward_ps[held >= full ? layer : from] + (tail ? own->last.forward_ps : 0);
+    return own->forward_ps[to] - own->forward_ps[held >= full ? layer : from] +
+           (tail ? own->last.forward_ps : 0);
 }
 
 /* Buckets of tensors: several take no less than one of all their bytes, whose start-up is one. Those that hold tensors of the
@@ -330,8 +331,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
             data->last_reduce_ps = stage.last_reduce_ps;
             data->near_reduce_ps = stage.reduce_ps;
             data->first_gather_ps = stage.first_gather_ps;
-            data->wait_ps =
-                gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
+            data->wait_ps = gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
         }
     }
     data->optimizer_ps = llround(
@@ -377,9 +377,10 @@ SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
     search_apply_policy(worker->group, policy, &worker->spec);
     const bool each = cost_reduces_each_microbatch(spec), beside = cost_overlaps_grad_reduce(spec);
     SearchWay way = {.blocking = spec_waits_for_sends(spec), .sharded = policy->zero >= 3};
-    if (way.sharded || spec_offloads_states(&spec->offload)) /* passes alone bound the step, and what is steady */
+    if (way.sharded ||
+        spec_offloads_states(&spec->offload)) /* passes alone bound the step, and what is steady */
         return way;
-    way.reduces = each   ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
+    way.reduces = each     ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
                   : beside ? SEARCH_REDUCES_LAST
                            : SEARCH_REDUCES_LATE;
     if ((policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0)

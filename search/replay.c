@@ -156,7 +156,8 @@ static void count_memory(Rank *state, SimPass pass, const SearchActivations *kep
 
 /* The end of a forward that may begin at `begin_ps`: of a chunk's first, behind its gathers, whose last buckets are waited for
  * halfway. `pair`: all are waited for before. */
-static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t lasts_ps, bool pair)
+static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t lasts_ps,
+                              bool pair)
 {
     const int at = rank * run->replay->orders.shape.chunks + chunk;
     if (run->way->gathers == SEARCH_GATHERS_NONE || run->replay->gathered[at])
@@ -204,8 +205,8 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int micr
     const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
     const int64_t begin_ps = MAX(state->now_ps, input);
     const int64_t lasts_ps = whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
-    state->now_ps = backward ? begin_ps + lasts_ps
-                             : forward_end_ps(run, rank, chunk, begin_ps, lasts_ps, false);
+    state->now_ps =
+        backward ? begin_ps + lasts_ps : forward_end_ps(run, rank, chunk, begin_ps, lasts_ps, false);
     state->left_ps -= whole_ps;
     const int64_t end_ps = state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
@@ -381,7 +382,8 @@ bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, 
     Run run = {.worker = worker,
                .replay = worker->replay,
                .way = way,
-               .pairs = search_has_pairs(worker) && !way->sharded && worker->spec.offload.activation_layers == 0 &&
+               .pairs = search_has_pairs(worker) && !way->sharded &&
+                        worker->spec.offload.activation_layers == 0 &&
                         !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
     start(&run, recompute);

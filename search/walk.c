@@ -220,7 +220,8 @@ static bool same_way(const SearchWorker *worker, const SearchWay *a, const Searc
 
 /* Replays the recomputation's schedule the way of open point `from` and bounds all that run it so again; `data`: with their
  * gathers and reductions, else passes alone. */
-static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps, bool data)
+static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps,
+                       bool data)
 {
     SearchWorker *worker = walker->worker;
     SearchWay way = {0};

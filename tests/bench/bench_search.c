@@ -130,8 +130,8 @@ static bool run(const Goal *goal, const char *folder, int jobs)
            result.jobs, goal->seconds, core_s);
     printf("  points/s/core    %14.0f  (goal %.0f)\n", rate, goal->points_per_core_s);
     printf("  memory           %14.0f MiB (goal %.0f MiB)\n", bytes / 1048576, goal->bytes / 1048576);
-    printf("  within 3 %%       %14.2f s after the start (goal %.0f s), %.0f simulated\n", near.seconds, NEAR_S,
-           (double)near.simulated);
+    printf("  within 3 %%       %14.2f s after the start (goal %.0f s), %.0f simulated\n", near.seconds,
+           NEAR_S, (double)near.simulated);
     search_result_clear(&result);
     ok = run_limited(spec, jobs) && ok;
     printf("  %s\n", ok ? "met" : "MISSED");

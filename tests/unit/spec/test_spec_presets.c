@@ -91,7 +91,6 @@ static void test_messages(void)
         g_autofree Spec *spec = g_new0(Spec, 1);
         g_assert_true(spec_load_framework(cases[i].framework, &spec->execution.framework, NULL));
         spec->execution.overlap = cases[i].overlap;
-        spec->execution.overlap = SPEC_OVERLAP_PARAM_GATHER;
         spec->parallel.schedule = sim_schedule_index(cases[i].schedule);
         spec->parallel.virtual_stages = g_str_equal(cases[i].schedule, "interleaved") ? 2 : 1;
         g_assert_true(spec_waits_for_sends(spec) == cases[i].waits);
@@ -120,6 +119,7 @@ static void test_gathers(void)
         g_assert_true(spec_load_framework(cases[i].framework, &spec->execution.framework, NULL));
         if (cases[i].begin != SPEC_GATHERS_STEP)
             spec->execution.framework.data_parallel.gathers_begin = cases[i].begin;
+        spec->execution.overlap = SPEC_OVERLAP_PARAM_GATHER;
         spec->parallel.schedule = sim_schedule_index(cases[i].schedule);
         spec->parallel.virtual_stages = g_str_equal(cases[i].schedule, "interleaved") ? 2 : 1;
         spec->parallel.pipeline = cases[i].pipeline;
