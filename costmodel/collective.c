@@ -412,8 +412,6 @@ static double chosen_s(Ground *g, CostNcclChoice choice)
  * faster one already. The time is the least over the choices for the power of two nearest to this size and for all
  * above: near NCCL's own, and a longer message never takes less. What a plug-in names stands, and so does what NCCL
  * picks from what a plug-in tells it: both are known exactly, and behind a switch a longer message may well take less. */
-#define LARGEST_BYTES 17179869184.0 /* 16 GiB: beyond it choices no longer change */
-
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective)
 {
     g_assert(collective->group.ranks >= 1 && collective->bytes >= 0);
@@ -426,15 +424,12 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
     if (g.choice.by_plugin || told)
         return chosen_s(&g, g.choice);
     double seconds = INFINITY;
-    unsigned tried = 0;
-    CostNcclQuery sized = g.query;
-    sized.bytes = MIN(exp2(round(log2(MAX(collective->bytes, 1)))), LARGEST_BYTES);
-    for (; sized.bytes <= LARGEST_BYTES; sized.bytes *= 2) {
-        CostNcclChoice choice = cost_nccl_choose(&sized);
-        unsigned bit = 1u << (choice.algorithm * COST_NCCL_PROTOCOL_COUNT + choice.protocol);
-        if (!(tried & bit))
+    const unsigned choices = cost_nccl_choices_upward(&g.query);
+    for (int i = 0; i < COST_NCCL_ALGORITHM_COUNT * COST_NCCL_PROTOCOL_COUNT; i++) {
+        const CostNcclChoice choice = {.algorithm = (CostNcclAlgorithm)(i / COST_NCCL_PROTOCOL_COUNT),
+                                       .protocol = (CostNcclProtocol)(i % COST_NCCL_PROTOCOL_COUNT)};
+        if ((choices & 1u << i) != 0)
             seconds = MIN(seconds, chosen_s(&g, choice));
-        tried |= bit;
     }
     return seconds;
 }

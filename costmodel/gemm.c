@@ -1,14 +1,16 @@
 /* costmodel/gemm.c - time of matrix products; docs/MODEL-kernels.md derives it.
  *
- * Stateless: each call tries the tiles and split-k factors that a GEMM library ships and keeps the fastest,
- * as the library's heuristic would.
+ * Each call tries the tiles and split-k factors that a GEMM library ships and keeps the fastest, as the library's heuristic
+ * would; what was asked before is not tried again.
  */
 #include "costmodel/gemm.h"
 
 #include <math.h>
 
 #include <glib.h>
+#include <string.h>
 
+#include "base/memo.h"
 #include "costmodel/kernels.h"
 
 /* Output tiles of cuBLAS and CUTLASS kernels. Source: [CutlassProfiler]. Blackwell adds tiles that a pair of
@@ -32,7 +34,7 @@ enum { SPLITS = sizeof splits / sizeof *splits };
 #define SPLIT_BYTES   8.0     /* fp32 partial sums, written once and read once */
 
 typedef struct Machine {
-    const SpecGemmShared *shared;
+    SpecGemmShared shared;
     double sm_flops_per_s; /* dense peak of one SM x peak_frac x layout */
     double tile_half;
     double sms, bytes_per_s, l2_bytes;
@@ -114,7 +116,7 @@ static double together_s(const Machine *machine, double compute_s, double memory
 static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *tile, double split,
                      double best_s)
 {
-    const SpecGemmShared *shared = machine->shared;
+    const SpecGemmShared *shared = &machine->shared;
     double blocks = row_tiles(gemm, tile->m) * ceil(gemm->n / tile->n) * gemm->groups * split;
     double slots = fmax(1, floor(machine->sms / tile->sms));
     double waves = blocks / slots;
@@ -161,7 +163,7 @@ static double rowwise_s(const Machine *machine, const CostGemm *gemm)
 }
 
 /* The fastest of the library's kernels. */
-static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_count)
+static double tried_s(const Machine *machine, const CostGemm *gemm, int tile_count)
 {
     double best_s = INFINITY;
     for (int i = 0; i < tile_count; i++) {
@@ -173,6 +175,27 @@ static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_c
         }
     }
     return best_s;
+}
+
+typedef struct Asked {
+    Machine machine;
+    CostGemm gemm;
+    int64_t tile_count;
+} Asked;
+
+static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_count)
+{
+    static OrrMemo memo = ORR_MEMO(Asked, double, 2048);
+    Asked asked;
+    bool known;
+    memset(&asked, 0, sizeof asked);
+    asked.machine = *machine;
+    asked.gemm = *gemm;
+    asked.tile_count = tile_count;
+    double *fastest = orr_memo_place(&memo, &asked, &known);
+    if (!known)
+        *fastest = tried_s(machine, gemm, tile_count);
+    return *fastest;
 }
 
 /* FLOPs of an SM, a clock of the sheet's peak, whose operands arrive in pieces of 2 bytes: rows that 16 bytes do not divide
@@ -224,7 +247,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
     if (gemm->grouped)
         speed *= model->grouped_frac;
     Machine machine = {
-        .shared = shared,
+        .shared = *shared,
         .sm_flops_per_s = peak * speed / fmax(1, accelerator->sm_count),
         .tile_half = model->tile_half,
         .sms = fmax(1, accelerator->sm_count),

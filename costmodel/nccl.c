@@ -8,6 +8,8 @@
 #include <glib.h>
 #include <math.h>
 
+#include "base/memo.h"
+
 #define PROTOCOLS COST_NCCL_PROTOCOL_COUNT
 
 static const double base_latency_us[COST_NCCL_ALGORITHM_COUNT][PROTOCOLS] = {
@@ -371,7 +373,7 @@ double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algori
                     : INFINITY;
 }
 
-CostNcclChoice cost_nccl_choose(const CostNcclQuery *query)
+static CostNcclChoice choose(const CostNcclQuery *query)
 {
     CostNcclChoice best = {.algorithm = COST_NCCL_RING, .protocol = COST_NCCL_SIMPLE, .seconds = INFINITY};
     if (query->op == COST_ALL_TO_ALL || query->op == COST_SEND_RECV) {
@@ -394,6 +396,32 @@ CostNcclChoice cost_nccl_choose(const CostNcclQuery *query)
                     .algorithm = (CostNcclAlgorithm)a, .protocol = (CostNcclProtocol)p, .seconds = seconds};
         }
     return best;
+}
+
+CostNcclChoice cost_nccl_choose(const CostNcclQuery *query)
+{
+    static OrrMemo memo = ORR_MEMO(CostNcclQuery, CostNcclChoice, 2048);
+    bool known;
+    CostNcclChoice *choice = orr_memo_place(&memo, query, &known);
+    if (!known)
+        *choice = choose(query);
+    return *choice;
+}
+
+#define LARGEST_BYTES 17179869184.0 /* 16 GiB: beyond it choices no longer change */
+
+unsigned cost_nccl_choices_upward(const CostNcclQuery *query)
+{
+    static OrrMemo memo = ORR_MEMO(CostNcclQuery, uint64_t, 2048);
+    CostNcclQuery sized = *query;
+    bool known;
+    sized.bytes = MIN(exp2(round(log2(MAX(query->bytes, 1)))), LARGEST_BYTES);
+    uint64_t *choices = orr_memo_place(&memo, &sized, &known);
+    for (; !known && sized.bytes <= LARGEST_BYTES; sized.bytes *= 2) {
+        const CostNcclChoice choice = choose(&sized);
+        *choices |= (uint64_t)1 << (choice.algorithm * COST_NCCL_PROTOCOL_COUNT + choice.protocol);
+    }
+    return (unsigned)*choices;
 }
 
 double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice)

@@ -72,6 +72,10 @@ double cost_nccl_nvls_tree_chunk_bytes(double bytes, double channels_heads, doub
 /* What the plug-in says, else the smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
 CostNcclChoice cost_nccl_choose(const CostNcclQuery *query);
 
+/* What NCCL picks for the power of two nearest to this size and for all above it: bits, numbered algorithm x
+ * COST_NCCL_PROTOCOL_COUNT + protocol. */
+unsigned cost_nccl_choices_upward(const CostNcclQuery *query);
+
 /* Seconds of a collective as NCCL is told to run it (NCCL_ALGO), with the protocol that it then picks; INFINITY where the
  * algorithm cannot run it. All-to-all and send-receive have no algorithms. */
 double cost_collective_by_s(const SpecCluster *cluster, const CostCollective *collective,

@@ -91,7 +91,8 @@ static void keep_run(Search *search, const SearchRun *run)
         (improvements->len > 0 &&
          run->step_ps >= g_array_index(improvements, SearchImprovement, improvements->len - 1).step_ps))
         return;
-    const SearchImprovement improvement = {g_timer_elapsed(search->timer, NULL), run->step_ps};
+    const SearchImprovement improvement = {g_timer_elapsed(search->timer, NULL), run->step_ps,
+                                           search->result->simulated};
     g_array_append_val(improvements, improvement);
 }
 

@@ -287,7 +287,7 @@ int64_t search_worker_recompute(SearchWorker *worker, const SpecRecompute *recom
     for (int s = 0; search_has_pairs(worker) && s < worker->stages; s++)
         worker->pair_ps[s] = stage_pair_ps(worker, s, recompute);
     search_bound_pipeline(worker);
-    return worker->latest_ps[0];
+    return worker->ends[0].latest_ps;
 }
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
@@ -305,12 +305,6 @@ static int64_t open_reduce_ps(const SearchWorker *worker, const SearchDataCosts 
         return 0;
     const int64_t pass_ps = worker->input_ps[rank] + worker->recompute_ps[rank] + worker->weight_ps[rank];
     return MAX(data->last_reduce_ps, data->near_reduce_ps - pass_ps);
-}
-
-bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy)
-{
-    search_apply_policy(worker->group, policy, &worker->spec);
-    return spec_waits_for_sends(&worker->spec);
 }
 
 /* Least time until the data parallelism of every micro-batch, or of every chunk, is done: gathers of ZeRO-3, and
@@ -336,31 +330,56 @@ static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data
     return MAX(least_ps, each * MAX(data->reduce_ps, sharded ? data->link_ps : 0));
 }
 
-int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
+static void later(SearchEnds *ends, const SearchEnds *other)
+{
+    ends->first_ps = MAX(ends->first_ps, other->first_ps);
+    ends->latest_ps = MAX(ends->latest_ps, other->latest_ps);
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        ends->own_ps[i] = MAX(ends->own_ps[i], other->own_ps[i]);
+}
+
+/* The step behind these ends of compute; `start_ps`: before any of it. */
+static int64_t step_ps(const SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
+                       const SearchEnds *ends, int64_t start_ps)
 {
     const SpecFramework *framework = &worker->spec.execution.framework;
-    const bool blocking = search_waits_for_sends(worker, policy);
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
-    const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
-    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    int64_t start_ps = 0, reduced_ps = worker->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
-    if (early_gather && !both_ends)
-        start_ps = MAX(data[0].first_gather_ps,
-                       policy->zero >= 3 ? 0 : data[0].near_gather_ps - worker->forward_ps[0]);
+    int64_t reduced_ps = MAX(ends->latest_ps, ends->latest_reduced_ps), own_ps = 0, after_ps = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchDataCosts *own = &data[i];
-        const int64_t end = i == 0 ? worker->first_end_ps[blocking] : worker->end_ps[blocking][i];
-        const int64_t reduced =
-            MAX(end + open_reduce_ps(worker, own, worker->sample[i]), steady_ps(worker, own, i) - start_ps);
+        const int64_t end = i == 0 ? ends->first_ps : ends->own_ps[i];
+        const int64_t beside = MAX(ends->reduced_ps[i], steady_ps(worker, own, i) - start_ps);
+        const int64_t reduced = MAX(end + open_reduce_ps(worker, own, worker->sample[i]), beside);
         const int64_t after = own->optimizer_ps + (late_gather ? own->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);
         after_ps = MAX(after_ps, after);
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(worker) ? reduced_ps + after_ps
-                                                                                   : MAX(reduced_ps, own_ps);
+    const int64_t last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(worker)
+                                ? reduced_ps + after_ps
+                                : MAX(reduced_ps, own_ps);
     return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
+}
+
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
+                          const SearchWay *way)
+{
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    SearchEnds ends = worker->ends[way->blocking];
+    int64_t start_ps = 0;
+    search_apply_policy(worker->group, policy, &worker->spec);
+    if (way->gathers == SEARCH_GATHERS_USE)
+        search_bound_ends(worker, way->blocking, way->stages, &ends);
+    later(&ends, &worker->replayed[way->blocking]);
+    if (!both_ends && policy->zero >= 3)
+        start_ps = data[0].first_gather_ps;
+    else if (!both_ends && way->gathers == SEARCH_GATHERS_STEP)
+        start_ps = data[0].wait_ps;
+    const int64_t least_ps = step_ps(worker, policy, data, &ends, start_ps);
+    return worker->with_data.latest_ps == 0
+               ? least_ps
+               : MAX(least_ps, step_ps(worker, policy, data, &worker->with_data, 0));
 }
 
 /* What the rank's memory lacks of the largest: counted as bytes that it holds. */
@@ -395,6 +414,19 @@ double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, cons
     return most + worker->spec.execution.framework.allocator.context_bytes;
 }
 
+/* The whole of it; its stages are from g_malloc. */
+static SearchWay whole_way(SearchWorker *worker, const SearchPolicy *policy)
+{
+    SearchWay way = search_way(worker, policy);
+    if (way.gathers != SEARCH_GATHERS_NONE || way.reduces != SEARCH_REDUCES_LATE) {
+        SearchStageData *stages =
+            g_new(SearchStageData, (gsize)(worker->ranks * search_stages_of_rank(worker)));
+        search_worker_stages(worker, policy, stages);
+        way.stages = stages;
+    }
+    return way;
+}
+
 void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
     const SearchGroup *group = &worker->space->groups[id.group];
@@ -419,7 +451,9 @@ void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps
     const int64_t compute_ps = search_worker_recompute(worker, &recomputes[id.recompute]);
     search_worker_activations(worker, &recomputes[id.recompute]);
     search_worker_data(worker, &policy[id.policy], data);
-    *ret_least_ps = MAX(compute_ps, search_bound_time(worker, &policy[id.policy], data));
+    const SearchWay way = whole_way(worker, &policy[id.policy]);
+    *ret_least_ps = MAX(compute_ps, search_bound_time(worker, &policy[id.policy], data, &way));
+    g_free((gpointer)way.stages);
     *ret_least_bytes = search_bound_bytes(worker, &policy[id.policy], data);
 }
 
@@ -436,10 +470,13 @@ void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_p
     if (search_is_chosen_late(worker->partition) || search_is_loose(worker->space, worker->partition))
         return;
     search_recomputes(worker->space, worker->partition, recomputes);
-    const bool ran = search_worker_replay(worker, &recomputes[id.recompute],
-                                          search_waits_for_sends(worker, policy), policy->zero >= 3);
+    const SearchWay way = whole_way(worker, policy),
+                    passes = {.blocking = way.blocking, .sharded = way.sharded};
+    const bool ran = search_worker_replay(worker, &recomputes[id.recompute], &passes) &&
+                     (way.stages == NULL || search_worker_replay(worker, &recomputes[id.recompute], &way));
     g_assert(ran);
     search_worker_data(worker, policy, data);
-    *ret_least_ps = search_bound_time(worker, policy, data);
+    *ret_least_ps = search_bound_time(worker, policy, data, &way);
+    g_free((gpointer)way.stages);
     *ret_least_bytes = fmax(search_bound_bytes(worker, policy, data), search_replay_bytes(worker, policy));
 }

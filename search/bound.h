@@ -24,7 +24,8 @@ typedef enum {
 /* What data parallelism adds on the sampled ranks, by policy; independent of the micro-batch. */
 typedef struct SearchDataCosts {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
-    int64_t gather_ps, first_gather_ps, near_gather_ps;
+    int64_t gather_ps, first_gather_ps;
+    int64_t wait_ps;   /* the first forward of chunk 0 takes longer by, if its gathers begin with it */
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch, or of all where a chunk keeps its weights */
     int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
     int64_t optimizer_ps;
@@ -32,6 +33,46 @@ typedef struct SearchDataCosts {
     double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
     double gathered_bytes; /* ZeRO-3: weights that stay gathered from the forward to the backward */
 } SearchDataCosts;
+
+/* When compute is over at the earliest. */
+typedef struct SearchEnds {
+    int64_t first_ps;                   /* rank 0's */
+    int64_t own_ps[SEARCH_SAMPLES];     /* the sampled ranks' */
+    int64_t latest_ps;                  /* any rank's */
+    int64_t reduced_ps[SEARCH_SAMPLES]; /* and reductions beside it, where a replay ran these */
+    int64_t latest_reduced_ps;
+} SearchEnds;
+
+/* What a pass of a stage waits for and leaves to data parallelism. */
+typedef struct SearchStageData {
+    int64_t gather_ps;
+    int64_t wait_ps;                   /* a forward that begins with the gathers is longer by */
+    int64_t reduce_ps, last_reduce_ps; /* all; what is behind the pass for certain */
+} SearchStageData;
+
+/* When gathers of parameters outside ZeRO-3 begin, as a replay runs them. */
+typedef enum {
+    SEARCH_GATHERS_NONE, /* before no forward, or not looked at */
+    SEARCH_GATHERS_STEP, /* with the step */
+    SEARCH_GATHERS_USE   /* with the first forward of their chunk */
+} SearchGathers;
+
+/* Likewise gradients. */
+typedef enum {
+    SEARCH_REDUCES_LATE,      /* behind all passes, or not looked at */
+    SEARCH_REDUCES_LAST,      /* beside the last backward of a chunk */
+    SEARCH_REDUCES_EACH,      /* beside every one */
+    SEARCH_REDUCES_EACH_ALONE /* behind every one, and the next pass waits */
+} SearchReduces;
+
+/* How points of a recomputation run its schedule. */
+typedef struct SearchWay {
+    bool blocking; /* compute waits for its messages */
+    bool sharded;  /* ZeRO-3 */
+    SearchGathers gathers;
+    SearchReduces reduces;
+    const SearchStageData *stages; /* [ranks][stages of a rank]; NULL where neither is looked at */
+} SearchWay;
 
 /* Scratch of one thread. */
 typedef struct SearchWorker {
@@ -62,12 +103,14 @@ typedef struct SearchWorker {
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     struct SearchReplay *replay;
     int64_t give_up_ps; /* a replay may stop once it is known to take longer */
-    /* Of the recomputation at hand. */
-    int64_t first_end_ps[2];             /* rank 0's compute is over; [1]: compute waits for its messages */
-    int64_t end_ps[2][SEARCH_SAMPLES];   /* the sampled ranks' */
-    int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
-    int64_t use_end_ps[SEARCH_SAMPLES];  /* by fill and the passes that use weights */
-    int64_t latest_ps[2];                /* any rank's */
+    /* Of the recomputation at hand; [1]: compute waits for its messages. */
+    int64_t rank_end_ps[2][SPEC_MAX_STAGES]; /* a rank's compute is over, by fill and work */
+    int64_t back_end_ps[2][SPEC_MAX_STAGES]; /* rank 0's, by those of each rank and the way back from there */
+    int64_t trips_ps;                        /* rank 0's, by micro-batches in a row */
+    SearchEnds ends[2], replayed[2];         /* of all of these; by a replay, 0: none */
+    SearchEnds with_data;                    /* by one that ran gathers or reductions as well */
+    int64_t work_end_ps[SEARCH_SAMPLES];     /* the sampled ranks' by fill and work alone */
+    int64_t use_end_ps[SEARCH_SAMPLES];      /* by fill and the passes that use weights */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
     double first_bytes[SEARCH_SAMPLES]; /* activations at the first backward; below 0: no moment is known when
@@ -93,9 +136,9 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
 
 void search_worker_group(SearchWorker *worker, const SearchGroup *group);
 void search_worker_partition(SearchWorker *worker, const SearchPartition *partition);
-/* After the recomputation: replaces its bounds by those of a replay of the schedule, with or without compute waiting for its
- * messages, and with ZeRO-3 or without. False when the order locks up. Also fills in rank_live_bytes. */
-bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded);
+/* After the recomputation: its bounds are also those of a replay of the schedule from now on. False when the order locks up.
+ * Also fills in rank_live_bytes. */
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way);
 /* After a replay: like search_bound_bytes, over all ranks. */
 double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy);
 /* After the partition. Gives the least time of any policy. */
@@ -105,14 +148,16 @@ void search_worker_activations(SearchWorker *worker, const SpecRecompute *recomp
 /* After the partition; `ret_data` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
 void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
 void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
-/* After the recomputation. */
-int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data);
+/* After the partition: how points of the policy run, `stages` left out, and these: [ranks][stages of a rank]. */
+SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy);
+void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages);
+/* After the recomputation; `way` with the stages at least where gathers begin with forwards. */
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
+                          const SearchWay *way);
 /* Both bounds of one point, worked out from nothing. */
 void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* The same with a replay. */
 void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
-/* Compute waits for its own messages. */
-bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy);
 /* Bytes that the fullest sampled rank needs at least, context included; of states and workspace alone. */
 double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *data);
 /* The same with what is alive beside them. */

@@ -95,6 +95,8 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 typedef struct Stage { /* what its buckets take */
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
     int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
+    int64_t passes_ps; /* forwards of the segments from the bucket at hand on */
+    int64_t ahead_ps;  /* the most that these take longer than the gathers behind the bucket's own */
     int rank;
     bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
@@ -107,6 +109,7 @@ static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
         stage->last_gather_load_ps = times->gather.load_ps;
     }
     stage->reduce_ps += times->reduce.ps;
+    stage->ahead_ps = MAX(stage->ahead_ps, stage->passes_ps - stage->gather_ps);
     stage->gather_ps += times->gather.ps;
     stage->last_reduce_ps = times->reduce.ps;
     stage->first_gather_ps = times->gather.ps;
@@ -181,6 +184,34 @@ static int64_t rounded_down(int64_t ps)
     return ps - ps / 1000000 - (ps > 0);
 }
 
+/* How much longer a stage's forward is that begins together with its gathers, where each bucket's segments wait for it: by
+ * the first gather, or by all of them where no pass is long enough to hide the rest. */
+static int64_t gathers_wait_ps(const SearchWorker *worker, int index, const Stage *stage)
+{
+    return MAX(stage->first_gather_ps, stage->gather_ps + stage->ahead_ps - worker->forward_ps[index]);
+}
+
+/* Forwards behind the last bucket of tensors, which is closed as soon as it is full. */
+static int64_t behind_last_bucket_ps(const SearchWorker *worker, int index)
+{
+    const SearchCosts *costs = worker->costs, *own = search_costs_of(worker, index);
+    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
+    const double full = cost_bucket_bytes(&worker->spec) / cost_gradient_wire_bytes(&worker->spec);
+    const bool tail = index + 1 == worker->stages;
+    int layer = to;
+    if (full <= 0 || worker->spec.execution.framework.data_parallel.buckets_from_first)
+        return 0;
+    double held = tail ? stage_params(worker, index).dense - (costs->dense[to] - costs->dense[from]) -
+                             (index == 0 ? costs->first.dense : 0)
+                       : 0;
+    if (held >= full)
+        return 0;
+    while (layer > from && held < full)
+        held += costs->dense[layer] - costs->dense[layer - 1], layer--;
+    return own->forward_ps[to] - own->forward_ps[held >= full ? layer : from] +
+           (tail ? own->last.forward_ps : 0);
+}
+
 /* Buckets of tensors: several take no less than one of all their bytes, whose start-up is one. Those that hold tensors of the
  * first segment are whole after it alone. Tested: /search-offload/dealt-buckets */
 static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
@@ -193,13 +224,14 @@ static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
                    .last_reduce_ps = rounded_down(MIN(last.reduce.ps, all.reduce.ps)),
                    .gather_ps = gather_ps,
                    .first_gather_ps = rounded_down(MIN(last.gather.ps, all.gather.ps)),
+                   .ahead_ps = behind_last_bucket_ps(worker, index),
                    .last_gather_ps = gather_ps};
 }
 
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
 static Stage stage_buckets(SearchWorker *worker, int rank, int index)
 {
-    const SearchCosts *costs = worker->costs;
+    const SearchCosts *costs = worker->costs, *own = search_costs_of(worker, index);
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
                          *first = &costs->first, *mtp = &costs->mtp;
@@ -213,11 +245,14 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
         fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)
             fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
+        stage.passes_ps = own->last.forward_ps;
     }
-    for (int layer = to - 1; layer >= from; layer--)
+    for (int layer = to - 1; layer >= from; layer--) {
+        stage.passes_ps += own->forward_ps[layer + 1] - own->forward_ps[layer];
         fill_bucket(worker, &filling, costs->dense[layer + 1] - costs->dense[layer],
                     costs->expert[layer + 1] - costs->expert[layer],
                     (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
+    }
     if (index == 0)
         fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
     if (filling.open)
@@ -296,7 +331,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
             data->last_reduce_ps = stage.last_reduce_ps;
             data->near_reduce_ps = stage.reduce_ps;
             data->first_gather_ps = stage.first_gather_ps;
-            data->near_gather_ps = stage.gather_ps;
+            data->wait_ps = gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
         }
     }
     data->optimizer_ps = llround(
@@ -333,6 +368,37 @@ void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, Search
             ret_data[i] = ret_data[same];
         else if (!spec_offloads_states(&worker->spec.offload)) /* then passes alone bound the step */
             fill_times(worker, worker->sample[i], &ret_data[i]);
+    }
+}
+
+SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
+{
+    const Spec *spec = &worker->spec;
+    search_apply_policy(worker->group, policy, &worker->spec);
+    const bool each = cost_reduces_each_microbatch(spec), beside = cost_overlaps_grad_reduce(spec);
+    SearchWay way = {.blocking = spec_waits_for_sends(spec), .sharded = policy->zero >= 3};
+    if (way.sharded ||
+        spec_offloads_states(&spec->offload)) /* passes alone bound the step, and what is steady */
+        return way;
+    way.reduces = each     ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
+                  : beside ? SEARCH_REDUCES_LAST
+                           : SEARCH_REDUCES_LATE;
+    if ((policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0)
+        way.gathers = spec_gathers_on_use(spec) ? SEARCH_GATHERS_USE : SEARCH_GATHERS_STEP;
+    return way;
+}
+
+void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages)
+{
+    const int chunks = search_stages_of_rank(worker);
+    search_apply_policy(worker->group, policy, &worker->spec);
+    for (int i = 0; i < worker->ranks * chunks; i++) {
+        const int index = search_stage_of_rank(worker, i / chunks, i % chunks);
+        const Stage stage = stage_buckets(worker, i / chunks, index);
+        ret_stages[i] = (SearchStageData){.gather_ps = stage.gather_ps,
+                                          .wait_ps = gathers_wait_ps(worker, index, &stage),
+                                          .reduce_ps = stage.reduce_ps,
+                                          .last_reduce_ps = stage.last_reduce_ps};
     }
 }
 

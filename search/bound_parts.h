@@ -85,6 +85,9 @@ typedef struct SearchActivations {
 /* bound_pipeline.c */
 int64_t search_hop_ps(const SearchWorker *worker, int rank, int other);
 void search_bound_fill(SearchWorker *worker);
+/* Ends by the bounds of search_bound_pipeline(), with what first forwards of `stages` wait for gathers (NULL: nothing). */
+void search_bound_ends(const SearchWorker *worker, bool blocking, const SearchStageData *stages,
+                       SearchEnds *ret_ends);
 void search_bound_pipeline(SearchWorker *worker);
 
 /* bound_data.c */

@@ -8,6 +8,7 @@
  *     passes on is one of chunk 0, and nothing but weight gradients stays behind it, of W_r in sum (0 where they are not
  *     apart):  end_0 >= fill_r + m U_r - W_r + drain_r + W_0
  *   k micro-batches that leave and come back to the first stage one after the other:  end_0 >= k (there and back)
+ *   a first forward that waits for its gathers is that much longer, and so is every fill behind it
  *   overlapped pairs: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
  *
  * What the order says (W_r, k, pairs) is read off it; of orders that follow the times at hand the least of all is taken.
@@ -105,11 +106,11 @@ static int64_t round_trips_ps(const SearchWorker *worker)
     return trips * chain - MIN(trips, worker->deferred_heads) * worker->head_left_out_ps;
 }
 
-/* end_0 over every rank's drain; also the sampled ranks' own ends. */
+/* end_0 over every rank's drain, and every rank's own end. */
 static void bound_chain(SearchWorker *worker, bool blocking)
 {
     const int64_t m = worker->group->microbatches;
-    int64_t drain = 0, first_end = 0, latest = 0, least = 0, most = 0, rest = 0;
+    int64_t drain = 0, least = 0, most = 0, rest = 0;
     left_over(worker, 0, &rest, &most);
     for (int r = 0; r < worker->ranks; r++) {
         const int64_t own_send = r > 0 ? search_hop_ps(worker, r, r - 1) : 0;
@@ -118,20 +119,13 @@ static void bound_chain(SearchWorker *worker, bool blocking)
         left_over(worker, r, &least, &most);
         const int64_t own =
             (blocking ? end - own_send : end) - (search_starts_skewed(worker) ? worker->fill_ps[r] : 0);
-        if (r == 0)
-            first_end = MAX(first_end, own);
-        else
-            first_end = MAX(first_end, end - most + drain + (blocking ? 0 : own_send) + rest);
-        latest = MAX(latest, own);
-        for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (worker->sample[i] == r)
-                worker->end_ps[blocking][i] = own;
+        worker->rank_end_ps[blocking][r] = own;
+        worker->back_end_ps[blocking][r] =
+            r == 0 ? own : end - most + drain + (blocking ? 0 : own_send) + rest;
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
         drain += drain_ps(worker, stage_of(worker, r, 0)) + own_send;
     }
-    first_end = MAX(first_end, round_trips_ps(worker));
-    worker->first_end_ps[blocking] = first_end;
-    worker->latest_ps[blocking] = MAX(latest, first_end);
+    worker->trips_ps = round_trips_ps(worker);
 }
 
 /* All ops of a rank with two stages, each of which `each` micro-batches pass. With ZeRO-3 or activations on the host no
@@ -156,18 +150,12 @@ static void bound_pairs(SearchWorker *worker, bool blocking)
 {
     const bool copies = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const int64_t each = worker->group->microbatches / (copies ? 2 : 1);
-    int64_t latest = 0;
     for (int r = 0; r < worker->ranks; r++) {
-        const int64_t own =
+        worker->rank_end_ps[blocking][r] =
             (search_starts_skewed(worker) ? 0 : worker->fill_ps[r]) + paired_work_ps(worker, r, each);
-        latest = MAX(latest, own);
-        for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (worker->sample[i] == r)
-                worker->end_ps[blocking][i] = own;
-        if (r == 0)
-            worker->first_end_ps[blocking] = own;
+        worker->back_end_ps[blocking][r] = r == 0 ? worker->rank_end_ps[blocking][r] : 0;
     }
-    worker->latest_ps[blocking] = latest;
+    worker->trips_ps = 0;
 }
 
 /* Fill and all passes that use weights. */
@@ -211,6 +199,32 @@ static bool hides_exchange(const SearchWorker *worker)
     return any;
 }
 
+void search_bound_ends(const SearchWorker *worker, bool blocking, const SearchStageData *stages,
+                       SearchEnds *ret_ends)
+{
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int chunks = search_stages_of_rank(worker);
+    int64_t fill_ps = 0, all_ps = 0;
+    *ret_ends = (SearchEnds){0};
+    for (int r = 0; r < worker->ranks; r++) {
+        int64_t own_ps = 0; /* the rank's own waits; `fill_ps`: those of ranks before it */
+        for (int chunk = 0; stages != NULL && chunk < chunks; chunk++)
+            own_ps += stages[r * chunks + chunk].wait_ps;
+        const int64_t end_ps =
+            worker->rank_end_ps[blocking][r] + (search_starts_skewed(worker) ? 0 : fill_ps + own_ps);
+        for (int i = 0; i < SEARCH_SAMPLES; i++)
+            if (worker->sample[i] == r)
+                ret_ends->own_ps[i] = end_ps;
+        ret_ends->latest_ps = MAX(ret_ends->latest_ps, end_ps);
+        ret_ends->first_ps = MAX(ret_ends->first_ps, worker->back_end_ps[blocking][r] + fill_ps + own_ps);
+        fill_ps += stages == NULL || both_ends ? 0 : stages[r * chunks].wait_ps;
+        all_ps += own_ps;
+    }
+    if (worker->trips_ps > 0)
+        ret_ends->first_ps = MAX(ret_ends->first_ps, worker->trips_ps + all_ps);
+    ret_ends->latest_ps = MAX(ret_ends->latest_ps, ret_ends->first_ps);
+}
+
 void search_bound_pipeline(SearchWorker *worker)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
@@ -218,9 +232,12 @@ void search_bound_pipeline(SearchWorker *worker)
             bound_pairs(worker, blocking != 0);
         else
             bound_chain(worker, blocking != 0);
+        search_bound_ends(worker, blocking != 0, NULL, &worker->ends[blocking]);
+        worker->replayed[blocking] = (SearchEnds){0};
     }
+    worker->with_data = (SearchEnds){0};
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        worker->work_end_ps[i] = worker->end_ps[0][i];
+        worker->work_end_ps[i] = worker->ends[0].own_ps[i];
         worker->use_end_ps[i] = use_end_ps(worker, worker->sample[i]);
     }
 }

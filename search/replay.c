@@ -14,6 +14,8 @@ typedef struct Rank {
     int64_t left_ps;                                /* work to come */
     int64_t end_ps;                                 /* of the last op */
     int64_t now_ps, next_free_ps, previous_free_ps; /* compute, and the two message streams */
+    int64_t gathers_free_ps, reduces_free_ps;       /* those of data parallelism */
+    int64_t reduced_ps;                             /* everything that was reduced beside passes */
     int64_t next;                                   /* op */
     int64_t level_bytes, peak_bytes;
 } Rank;
@@ -32,12 +34,15 @@ struct SearchReplay {
     SearchActivations *kept; /* [stages] */
     Link (*links)[2];        /* [stages of both copies]: of forwards, of backwards */
     int *stage_of;           /* [ranks][chunks] */
+    bool *gathered;          /* [ranks][chunks]: the chunk had a forward */
+    int *gradients_left;     /* [ranks][chunks]: weight gradients to come */
 };
 
 typedef struct Run {
     SearchWorker *worker;
     struct SearchReplay *replay;
-    bool blocking, pairs;
+    const SearchWay *way;
+    bool pairs;
     int microbatches;
 } Run;
 
@@ -116,7 +121,7 @@ static void pass_on(const Run *run, Rank *state, int stage, int microbatch, bool
     int64_t *stream = backward ? &state->previous_free_ps : &state->next_free_ps;
     *stream = MAX(*stream, state->now_ps) + hop_ps;
     *result_of(run, stage, microbatch, backward) = *stream;
-    if (run->blocking)
+    if (run->way->blocking)
         state->now_ps = *stream;
 }
 
@@ -149,9 +154,47 @@ static void count_memory(Rank *state, SimPass pass, const SearchActivations *kep
         state->level_bytes -= kept->late;
 }
 
-/* Runs one pass if its input is there. */
-static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int microbatch)
+/* The end of a forward that may begin at `begin_ps`: of a chunk's first, behind its gathers, whose last buckets are waited for
+ * halfway. `pair`: all are waited for before. */
+static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t lasts_ps,
+                              bool pair)
 {
+    const int at = rank * run->replay->orders.shape.chunks + chunk;
+    if (run->way->gathers == SEARCH_GATHERS_NONE || run->replay->gathered[at])
+        return begin_ps + lasts_ps;
+    const SearchStageData *data = &run->way->stages[at];
+    Rank *state = &run->replay->ranks[rank];
+    int64_t gathers_ps = state->gathers_free_ps;
+    if (run->way->gathers == SEARCH_GATHERS_USE)
+        gathers_ps = MAX(gathers_ps, begin_ps);
+    run->replay->gathered[at] = true;
+    state->gathers_free_ps = gathers_ps + data->gather_ps;
+    return MAX(begin_ps, gathers_ps + (pair ? data->gather_ps : data->wait_ps)) + lasts_ps;
+}
+
+/* Reductions beside or behind a pass that made weight gradients from `begin_ps` to `end_ps`. */
+static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t end_ps)
+{
+    const SearchReduces reduces = run->way->reduces;
+    const int at = rank * run->replay->orders.shape.chunks + chunk;
+    if (reduces == SEARCH_REDUCES_LATE)
+        return;
+    const bool last = --run->replay->gradients_left[at] == 0;
+    const SearchStageData *data = &run->way->stages[at];
+    Rank *state = &run->replay->ranks[rank];
+    if (reduces == SEARCH_REDUCES_EACH_ALONE)
+        state->now_ps = MAX(state->now_ps, end_ps + data->reduce_ps);
+    if (reduces == SEARCH_REDUCES_EACH_ALONE || (reduces == SEARCH_REDUCES_LAST && !last))
+        return;
+    state->reduces_free_ps =
+        MAX(MAX(state->reduces_free_ps, begin_ps) + data->reduce_ps, end_ps + data->last_reduce_ps);
+    state->reduced_ps = state->reduces_free_ps;
+}
+
+/* Runs one pass if its input is there. */
+static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int microbatch)
+{
+    const int stage = run->replay->stage_of[rank * run->replay->orders.shape.chunks + chunk];
     Rank *state = &run->replay->ranks[rank];
     const bool backward = pass != SIM_PASS_FORWARD, passes_on = pass != SIM_PASS_BACKWARD_WEIGHT;
     const int64_t input = passes_on ? input_ps(run, stage, microbatch, backward) : 0;
@@ -160,12 +203,17 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
                              microbatch < run->worker->deferred_heads; /* or may: not counted at all */
     const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
-    state->now_ps = MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
+    const int64_t begin_ps = MAX(state->now_ps, input);
+    const int64_t lasts_ps = whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
+    state->now_ps =
+        backward ? begin_ps + lasts_ps : forward_end_ps(run, rank, chunk, begin_ps, lasts_ps, false);
     state->left_ps -= whole_ps;
-    state->end_ps = state->now_ps;
+    const int64_t end_ps = state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
     if (passes_on)
         pass_on(run, state, stage, microbatch, backward);
+    if (pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT)
+        reduce(run, rank, chunk, begin_ps, end_ps);
     return true;
 }
 
@@ -181,8 +229,8 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     const int at = model_stage(run, ahead);
     const SearchActivations *kept = &run->replay->kept[at],
                             *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t lasts_ps = worker->pair_ps[at];
-    const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
+    const int64_t lasts_ps = worker->pair_ps[at], begin_ps = MAX(state->now_ps, MAX(forward, backward));
+    const int64_t end_ps = forward_end_ps(run, rank, op->chunk, begin_ps, lasts_ps, true);
     state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
     state->peak_bytes =
@@ -194,6 +242,7 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     state->now_ps = end_ps;
     pass_on(run, state, back, op->microbatch2, true);
     state->now_ps = MAX(state->now_ps, sent_ps);
+    reduce(run, rank, op->chunk2, begin_ps, end_ps);
     return true;
 }
 
@@ -205,14 +254,14 @@ static bool run_op(const Run *run, int rank, bool *half_done)
     const int *stages = &replay->stage_of[rank * replay->orders.shape.chunks];
     const int stage = stages[op->chunk];
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
-        return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
+        return run_pass(run, rank, (SimPass)op->pass, op->chunk, op->microbatch);
     const int back = stages[op->chunk2];
     if (run->pairs && search_pairs_at(run->worker, model_stage(run, stage)))
         return run_pair(run, rank, op, stage, back);
-    if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
+    if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, op->chunk, op->microbatch))
         return false;
     *half_done = true;
-    if (!run_pass(run, rank, SIM_PASS_BACKWARD, back, op->microbatch2))
+    if (!run_pass(run, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2))
         return false;
     *half_done = false;
     return true;
@@ -283,7 +332,7 @@ static bool run_orders(const Run *run)
     return left == 0;
 }
 
-static void start(Run *run, const SpecRecompute *recompute)
+static void start(const Run *run, const SpecRecompute *recompute)
 {
     struct SearchReplay *replay = run->replay;
     const int64_t chunks = replay->orders.shape.chunks, ranks = replay->orders.shape.ranks;
@@ -297,40 +346,56 @@ static void start(Run *run, const SpecRecompute *recompute)
     memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     fill_links(run);
+    replay->gathered = ORR_ARENA_NEW(replay->arena, bool, chunks *ranks);
+    replay->gradients_left = ORR_ARENA_NEW(replay->arena, int, chunks *ranks);
+    const bool copies = run->worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int64_t i = 0; i < chunks * ranks; i++)
+        replay->gradients_left[i] = run->microbatches / (copies ? 2 : 1);
     replay->kept = ORR_ARENA_NEW(replay->arena, SearchActivations, run->worker->stages);
     for (int s = 0; s < run->worker->stages; s++)
         replay->kept[s] = search_activations(run->worker, s, recompute);
 }
 
-bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded)
+static void note_ends(const Run *run, SearchEnds *ends)
+{
+    const SearchWorker *worker = run->worker;
+    *ends = (SearchEnds){.first_ps = run->replay->ranks[0].end_ps};
+    for (int r = 0; r < worker->ranks; r++) {
+        const Rank *rank = &run->replay->ranks[r];
+        if (!counts(worker, r))
+            continue;
+        ends->latest_ps = MAX(ends->latest_ps, rank->end_ps + rank->left_ps);
+        ends->latest_reduced_ps = MAX(ends->latest_reduced_ps, rank->reduced_ps);
+        for (int i = 0; i < SEARCH_SAMPLES; i++)
+            if (worker->sample[i] == r) {
+                ends->own_ps[i] = rank->end_ps;
+                ends->reduced_ps[i] = rank->reduced_ps;
+            }
+    }
+}
+
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, const SearchWay *way)
 {
     if (worker->replay == NULL)
         worker->replay = g_new0(struct SearchReplay, 1);
     search_orders_borrow(worker->space, worker->partition->order, &worker->shape, &worker->replay->orders);
     Run run = {.worker = worker,
                .replay = worker->replay,
-               .blocking = blocking,
-               .pairs = search_has_pairs(worker) && !sharded && worker->spec.offload.activation_layers == 0 &&
+               .way = way,
+               .pairs = search_has_pairs(worker) && !way->sharded &&
+                        worker->spec.offload.activation_layers == 0 &&
                         !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
     start(&run, recompute);
     count_work(&run);
     if (!run_orders(&run))
         return false;
-    int64_t latest = 0;
-    for (int r = 0; r < worker->ranks; r++) {
-        const Rank *rank = &worker->replay->ranks[r];
-        if (counts(worker, r))
-            latest = MAX(latest, rank->end_ps + rank->left_ps);
-        worker->rank_live_bytes[r] = (double)rank->peak_bytes;
+    note_ends(&run, way->stages != NULL ? &worker->with_data : &worker->replayed[way->blocking]);
+    for (int r = 0; r < worker->ranks && way->stages == NULL; r++) {
+        worker->rank_live_bytes[r] = (double)worker->replay->ranks[r].peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (worker->sample[i] == r) {
-                if (counts(worker, r))
-                    worker->end_ps[blocking][i] = MAX(worker->end_ps[blocking][i], rank->end_ps);
-                worker->live_bytes[i] = MAX(worker->live_bytes[i], (double)rank->peak_bytes);
-            }
+            if (worker->sample[i] == r)
+                worker->live_bytes[i] = MAX(worker->live_bytes[i], worker->rank_live_bytes[r]);
     }
-    worker->first_end_ps[blocking] = MAX(worker->first_end_ps[blocking], worker->replay->ranks[0].end_ps);
-    worker->latest_ps[blocking] = MAX(worker->latest_ps[blocking], latest);
     return true;
 }

@@ -53,7 +53,7 @@ typedef struct SearchSensitivity {
 /* A configuration that fits and was the fastest so far. */
 typedef struct SearchImprovement {
     double seconds; /* wall clock, since the search began */
-    int64_t step_ps;
+    int64_t step_ps, simulated;
 } SearchImprovement;
 
 /* Points that a bound let through: it was the largest of their bounds, and not large enough. */

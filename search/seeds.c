@@ -111,11 +111,14 @@ static int unwalked(const GArray *list, bool *walked, int *ret_groups)
     return count;
 }
 
-/* Into search->walks. */
-static void walk_without_limit(Search *search, const int *groups, int count, SearchWalkMode mode)
+/* Into search->walks; what cannot be faster than the best so far is of no use here. */
+static void walk_below_best(Search *search, const int *groups, int count, SearchWalkMode mode)
 {
     const SearchLimit limit = search->limit;
+    const SearchRun *best = search->found ? &g_array_index(search->runs, SearchRun, 0) : NULL;
     search->limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
+    if (best != NULL)
+        search->limit = (SearchLimit){best->step_ps, best->id};
     search_walk_batch(search, groups, count, mode, false);
     search->limit = limit;
 }
@@ -125,7 +128,7 @@ static void look_at(Seeder *seeder, const GArray *list)
     Search *search = seeder->search;
     g_autofree int *groups = g_new(int, (gsize)MAX(1, list->len));
     const int count = unwalked(list, seeder->walked, groups);
-    walk_without_limit(search, groups, count, seeder->mode);
+    walk_below_best(search, groups, count, seeder->mode);
     for (int i = 0; i < count; i++)
         if (search->walks[i].first.least_ps < INT64_MAX)
             g_array_append_val(seeder->best, search->walks[i].first);
@@ -242,7 +245,7 @@ static void walk_by_schedule(Search *search, const int *groups, int count, unsig
                              SearchWalkMode mode, GArray *const *lists)
 {
     search->schedules = schedules;
-    walk_without_limit(search, groups, count, mode);
+    walk_below_best(search, groups, count, mode);
     search->schedules = 0;
     for (int i = 0; i < count; i++) {
         const GArray *found = search->walks[i].survivors;

@@ -35,6 +35,7 @@ typedef struct Kind {
     int first, count;
     bool timed; /* the times of `data` are filled in */
     SearchDataCosts data[SEARCH_SAMPLES];
+    SearchStageData *stages; /* NULL: not asked for yet */
 } Kind;
 
 /* What a group needs while it is walked. */
@@ -55,6 +56,7 @@ typedef struct Walker {
 typedef struct Open {
     SearchCandidate candidate;
     Kind *kind;
+    bool judged, gone; /* after a replay; and ruled out */
 } Open;
 
 static void keep_miss(GArray *misses, const SearchCandidate *candidate)
@@ -77,11 +79,28 @@ static const SearchDataCosts *timed_data(Walker *walker, Kind *kind)
     return kind->data;
 }
 
+/* How a policy of the kind runs; `whole`: with its gathers and reductions, where it has any beside passes. */
+static SearchWay way_of(Walker *walker, Kind *kind, int policy, bool whole)
+{
+    SearchWorker *worker = walker->worker;
+    SearchWay way = search_way(worker, &walker->policies[policy]);
+    const bool any = way.gathers != SEARCH_GATHERS_NONE || way.reduces != SEARCH_REDUCES_LATE;
+    if (!(whole ? any : way.gathers == SEARCH_GATHERS_USE))
+        return way;
+    if (kind->stages == NULL) {
+        kind->stages = g_new(SearchStageData, (gsize)(worker->ranks * search_stages_of_rank(worker)));
+        search_worker_stages(worker, &walker->policies[policy], kind->stages);
+    }
+    way.stages = kind->stages;
+    return way;
+}
+
 static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t compute_ps)
 {
     SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = compute_ps};
+    const SearchWay way = way_of(walker, kind, policy, false);
     const int64_t least_ps =
-        search_bound_time(walker->worker, &walker->policies[policy], timed_data(walker, kind));
+        search_bound_time(walker->worker, &walker->policies[policy], timed_data(walker, kind), &way);
     candidate.id.policy = policy;
     if (least_ps > compute_ps) {
         candidate.least_ps = least_ps;
@@ -124,7 +143,7 @@ static void judge_kind(Walker *walker, Kind *kind, int64_t compute_ps)
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
         } else {
-            const Open open = {candidate, kind};
+            const Open open = {candidate, kind, false, false};
             g_array_append_val(walker->open, open);
         }
     }
@@ -163,8 +182,8 @@ static void survive(Walker *walker, const SearchCandidate *candidate)
         g_array_append_vals(walk->survivors, candidate, 1);
 }
 
-/* Bounds an open point again after a replay. */
-static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
+/* Bounds an open point again after a replay; false when it is ruled out. */
+static bool judge_replayed(Walker *walker, Open *open, int64_t compute_ps, bool memory)
 {
     SearchWalk *walk = walker->walk;
     SearchCandidate *candidate = &open->candidate;
@@ -176,58 +195,98 @@ static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
     }
     if (search_beyond(walker->limit, candidate->least_ps, candidate->id)) {
         walk->pruned[SEARCH_BOUND_REPLAY]++;
-        return;
+        return false;
     }
+    if (!memory)
+        return true;
     const double sampled = search_bound_bytes(walker->worker, &walker->policies[policy], open->kind->data);
     candidate->short_bytes =
         MAX(sampled, search_replay_bytes(walker->worker, &walker->policies[policy])) - walker->capacity_bytes;
-    if (candidate->short_bytes > 0) {
-        walk->pruned[SEARCH_BOUND_MEMORY]++;
-        keep_miss(walk->misses, candidate);
-        return;
-    }
-    survive(walker, candidate);
+    if (candidate->short_bytes <= 0)
+        return true;
+    walk->pruned[SEARCH_BOUND_MEMORY]++;
+    keep_miss(walk->misses, candidate);
+    return false;
 }
 
-/* Replays the recomputation's schedule, each way that its open points run it, and bounds them again. */
-static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+/* Gathers and reductions of several kinds may take the same. */
+static bool same_way(const SearchWorker *worker, const SearchWay *a, const SearchWay *b)
+{
+    const size_t stages = (size_t)(worker->ranks * search_stages_of_rank(worker));
+    return a->blocking == b->blocking && a->sharded == b->sharded && a->gathers == b->gathers &&
+           a->reduces == b->reduces &&
+           (a->stages == b->stages || memcmp(a->stages, b->stages, sizeof *a->stages * stages) == 0);
+}
+
+/* Replays the recomputation's schedule the way of open point `from` and bounds all that run it so again; `data`: with their
+ * gathers and reductions, else passes alone. */
+static void replay_way(Walker *walker, const SpecRecompute *recompute, guint from, int64_t compute_ps,
+                       bool data)
 {
     SearchWorker *worker = walker->worker;
-    const bool seeding =
-        walker->walk->mode == SEARCH_WALK_FIRST || walker->walk->mode == SEARCH_WALK_UNSHARDED;
-    for (int way = 0; way < 4; way++) {
-        bool replayed = false;
+    SearchWay way = {0};
+    for (guint i = from; i < walker->open->len; i++) {
+        Open *open = &g_array_index(walker->open, Open, i);
+        if (open->judged)
+            continue;
+        SearchWay own = way_of(walker, open->kind, open->candidate.id.policy, data);
+        if (!data)
+            own = (SearchWay){.blocking = own.blocking, .sharded = own.sharded};
+        if (i == from) {
+            way = own;
+            search_worker_recompute(worker, recompute);
+            if (!data)
+                search_worker_activations(worker, recompute);
+            if (!data || way.stages != NULL)
+                search_worker_replay(worker, recompute, &way);
+        }
+        if (!same_way(worker, &own, &way))
+            continue;
+        open->judged = true;
+        open->gone = !judge_replayed(walker, open, compute_ps, !data);
+    }
+}
+
+/* Replays each way that open points run the recomputation's schedule, first its passes alone, then with all that is beside
+ * them: the first serves many points, the second few. */
+static void replay_all(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+{
+    for (int data = 0; data < 2; data++) {
+        for (guint i = 0; i < walker->open->len; i++)
+            if (!g_array_index(walker->open, Open, i).judged)
+                replay_way(walker, recompute, i, compute_ps, data != 0);
         for (guint i = 0; i < walker->open->len; i++) {
             Open *open = &g_array_index(walker->open, Open, i);
-            const SearchPolicy *policy = &walker->policies[open->candidate.id.policy];
-            const bool blocking = search_waits_for_sends(worker, policy), sharded = policy->zero >= 3;
-            if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
-                continue;
-            if (seeding) {
-                survive(walker, &open->candidate);
-                continue;
-            }
-            if (search_is_chosen_late(worker->partition)) {
-                survive(walker, &open->candidate);
-                continue;
-            }
-            if (!replayed) {
-                search_worker_recompute(worker, recompute);
-                search_worker_activations(worker, recompute);
-                replayed = true;
-                search_worker_replay(worker, recompute, blocking, sharded);
-            }
-            judge_replayed(walker, open, compute_ps);
+            open->judged = open->gone;
         }
     }
+}
+
+static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
+{
+    const bool seeding =
+        walker->walk->mode == SEARCH_WALK_FIRST || walker->walk->mode == SEARCH_WALK_UNSHARDED;
+    if (!seeding && !search_is_chosen_late(walker->worker->partition))
+        replay_all(walker, recompute, compute_ps);
+    for (guint i = 0; i < walker->open->len; i++) {
+        const Open *open = &g_array_index(walker->open, Open, i);
+        if (!open->gone)
+            survive(walker, &open->candidate);
+    }
     g_array_set_size(walker->open, 0);
+}
+
+static void clear_kinds(Walker *walker)
+{
+    for (int k = 0; k < walker->kind_count; k++)
+        g_free(walker->kinds[k].stages);
+    walker->kind_count = 0;
 }
 
 /* Neighbours in the list share stage and shard group; their memory differs with the overlap of reductions at most,
  * which the last of them has where any has it. */
 static void fill_kinds(Walker *walker)
 {
-    walker->kind_count = 0;
     for (int i = 0; i < walker->policy_count; i++) {
         const SearchPolicy *policy = &walker->policies[i], *before = i > 0 ? policy - 1 : NULL;
         if (before != NULL && before->zero == policy->zero &&
@@ -258,7 +317,7 @@ static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int 
         walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)recompute_count * walker->policy_count;
         return;
     }
-    walker->kind_count = 0;
+    clear_kinds(walker);
     for (int e = 0; e < recompute_count; e++) {
         walker->id.recompute = (int16_t)e;
         walker->id.policy = 0;
@@ -374,6 +433,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
     }
     if (walk->schedules != 0)
         end_schedule(&walker, limit);
+    clear_kinds(&walker);
     g_free(walker.policies);
     g_free(walker.kinds);
     g_array_free(walker.open, TRUE);

@@ -122,8 +122,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->zero = spec->parallel.zero;
     plan->overlap_grad_reduce = cost_overlaps_grad_reduce(spec);
     plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
-    plan->gathers_on_use =
-        plan->overlap_param_gather && spec_gathers_on_use(spec) && !spec_offloads_states(&spec->offload);
+    plan->gathers_on_use = spec_gathers_on_use(spec);
     const bool keeps = cost_keeps_gathered(spec);
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
     plan->reshard_after_forward = framework->data_parallel.reshard_after_forward && !keeps;

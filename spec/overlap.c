@@ -49,7 +49,9 @@ bool spec_waits_for_sends(const Spec *spec)
 bool spec_gathers_on_use(const Spec *spec)
 {
     const SpecGathersBegin begin = spec->execution.framework.data_parallel.gathers_begin;
-    return spec->parallel.pipeline > 1 &&
+    const bool beside =
+        (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && !spec_offloads_states(&spec->offload);
+    return beside && spec->parallel.pipeline > 1 &&
            (begin == SPEC_GATHERS_USE ||
             (begin == SPEC_GATHERS_STEP_IF_INTERLEAVED && is_not_interleaved(spec)));
 }

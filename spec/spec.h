@@ -387,7 +387,7 @@ int spec_deferred_heads(const Spec *spec);
 
 /* Whether compute waits for the messages that it sends to the next pipeline rank. */
 bool spec_waits_for_sends(const Spec *spec);
-/* Whether a pipeline rank's gathers beside the forwards wait for the first forward of their chunk: software dispatches them
+/* Whether a pipeline rank's gathers are beside the forwards and wait for the first of their chunk: software dispatches them
  * from hooks unless all ranks start theirs together, which Megatron does with interleaved stages alone.
  * Source: [MegatronCore] param_and_grad_buffer.py (finish_param_sync), arguments.py (align_param_gather) */
 bool spec_gathers_on_use(const Spec *spec);

@@ -119,10 +119,13 @@ static void test_gathers(void)
         g_assert_true(spec_load_framework(cases[i].framework, &spec->execution.framework, NULL));
         if (cases[i].begin != SPEC_GATHERS_STEP)
             spec->execution.framework.data_parallel.gathers_begin = cases[i].begin;
+        spec->execution.overlap = SPEC_OVERLAP_PARAM_GATHER;
         spec->parallel.schedule = sim_schedule_index(cases[i].schedule);
         spec->parallel.virtual_stages = g_str_equal(cases[i].schedule, "interleaved") ? 2 : 1;
         spec->parallel.pipeline = cases[i].pipeline;
         g_assert_true(spec_gathers_on_use(spec) == cases[i].on_use);
+        spec->execution.overlap = 0;
+        g_assert_false(spec_gathers_on_use(spec));
     }
 }
 
