@@ -23,8 +23,8 @@ static const struct {
     double median_frac, p90_frac;
 } fitted[] = {
     {"aiter.json", 0.04, 0.12},
-    {"cudnn-frontend.json", 0.06, 0.20},
-    {"cudnn_sdpa_mxfp8.csv", 0.08, 0.25}, /* two shares of the 8-bit fit, no kernel model of their own */
+    {"cudnn-frontend.json", 0.05, 0.13},
+    {"cudnn_sdpa_mxfp8.csv", 0.045, 0.11}, /* two shares of the 8-bit fit, no kernel model of their own */
     {"deepbench.csv", 0.08, 0.20},
     {"v100_products.csv", 0.06, 0.12}}; /* not fitted: numbers where DeepBench multiplies zeros */
 
@@ -75,7 +75,7 @@ static void test_norms(void)
         double median_frac, p90_frac;
     } held[] = {{"rms_norm", "cudnn-frontend cudnn", 0.05, 0.15},
                 {"rms_norm_backward", "cudnn-frontend cudnn", 0.05, 0.11},
-                {"rms_norm", "cudnn-frontend pytorch", 0.05, 0.14},
+                {"rms_norm", "cudnn-frontend pytorch", 0.05, 0.16},
                 {"rms_norm_backward", "cudnn-frontend pytorch", 0.07, 0.11},
                 {"rms_norm", "cudnn-frontend torch_compile", 0.075, 0.31},
                 {"rms_norm_backward", "cudnn-frontend torch_compile", 0.10, 0.21}};
