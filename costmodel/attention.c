@@ -84,6 +84,16 @@ static double packed_s(double waves, double average_s, double longest_s, double 
     return fmax(bulk_s, longest_s) + quantum * fmin(bulk_s, longest_s) * rest;
 }
 
+/* Products of 8 bits halve, exponentials do not, and scores and their gradients are cast: heads of other sizes than the 128 that
+ * backward_fp8_frac is said for. Source: [CudnnBench], heads of 64, 128 and 192 */
+static double narrow_fp8_frac(const CostAttention *attention, const SpecAttentionModel *model, double dim)
+{
+    const double half = model->backward_half_dim, half_fp8 = model->backward_fp8_half_dim;
+    if (!attention->backward || attention->dtype != SPEC_FP8 || half_fp8 <= 0)
+        return 1;
+    return (1 + half / dim) / (1 + half / WIDE_DIM) * (1 + half_fp8 / WIDE_DIM) / (1 + half_fp8 / dim);
+}
+
 /* Products and softmax on the SMs; under a causal mask at most what the unmasked kernel takes.
  *   a = keys u + o      l = keys_max u + o      u = tq flops / rate, o = tile_s */
 static double compute_s(const CostAttention *attention, const SpecAttentionModel *model,
@@ -92,7 +102,8 @@ static double compute_s(const CostAttention *attention, const SpecAttentionModel
     bool backward = attention->backward;
     double dim = (attention->qk_head_dim + attention->v_head_dim) / 2;
     double half_dim = backward ? model->backward_half_dim : model->half_dim;
-    double speed = (backward ? model->backward_peak_frac : model->peak_frac) / (1 + half_dim / dim);
+    double speed = (backward ? model->backward_peak_frac : model->peak_frac) / (1 + half_dim / dim) *
+                   narrow_fp8_frac(attention, model, dim);
     if (dim > WIDE_DIM)
         speed *= backward ? model->backward_wide_frac : model->wide_frac;
     double q_tile = backward ? BLOCK_TOKENS : model->q_tile_tokens;

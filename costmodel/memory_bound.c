@@ -23,12 +23,6 @@
 /* A load that hits it: 262 cycles on H100 [Luo2024]; the same on Blackwell (estimate). */
 #define CACHE_TRIP_S     0.15e-6
 #define SM_BLOCKS_OF_128 16 /* 2,048 threads */
-/* Registers of a thread of the backward of a norm, a block of 128 threads a row of 8,192 elements at most. From ptxas: 80 and
- * 89 for 16 elements a thread (sm_100, sm_90), 161 and 168 for 32, 255 and spills for 64. */
-#define NORM_REGISTERS         8.0
-#define NORM_ELEMENT_REGISTERS 5.0
-#define NORM_BLOCK_COLUMNS     8192.0
-#define MOST_REGISTERS         256.0
 
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements)
 {
@@ -60,23 +54,4 @@ double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel 
         [COST_MEMORY_OPTIMIZER] = model->optimizer_frac,
     };
     return model->latency_s + bytes / (accelerator->memory_bytes_per_s * fracs[move]);
-}
-
-double cost_norm_sums(const SpecAccelerator *accelerator, double rows, double cols)
-{
-    const double sms = fmax(1, accelerator->sm_count), held = fmin(cols, NORM_BLOCK_COLUMNS),
-                 registers =
-                     fmin(MOST_REGISTERS, NORM_REGISTERS + NORM_ELEMENT_REGISTERS * held / ROW_BLOCK_THREADS),
-                 blocks = fmin(SM_BLOCKS_OF_128, floor(SM_REGISTERS / (ROW_BLOCK_THREADS * registers)));
-    return sms * fmin(blocks * held, ceil(rows / sms) * cols);
-}
-
-double cost_norm_backward_s(const SpecAccelerator *accelerator, double rows, double cols,
-                            double element_bytes)
-{
-    if (rows <= 0 || cols <= 0)
-        return 0;
-    return cost_memory_bound_s(accelerator, COST_MEMORY_NORM, 3 * element_bytes * rows * cols) +
-           cost_memory_bound_s(accelerator, COST_MEMORY_NORM,
-                               COST_NORM_SUM_BYTES * cost_norm_sums(accelerator, rows, cols));
 }

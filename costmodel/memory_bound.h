@@ -20,15 +20,6 @@ typedef enum {
  * reach the bandwidth: a ramp over the bytes in flight. */
 double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes);
 
-/* The backward of a norm over `rows` of `cols` elements as cuDNN and Transformer Engine have it: one kernel reads input and gradient
- * once and writes the input's gradient; its blocks stay on their SMs and keep the sums of the weight's gradient in registers. What
- * they leave, in fp32, a second kernel adds up. Seconds of both, and the number of sums; 0 for no elements.
- * Source: [TransformerEngine] rmsnorm_bwd_kernels.cuh      Tested: unit/costmodel/test_memory_bound.c */
-double cost_norm_backward_s(const SpecAccelerator *accelerator, double rows, double cols,
-                            double element_bytes);
-double cost_norm_sums(const SpecAccelerator *accelerator, double rows, double cols);
-#define COST_NORM_SUM_BYTES 4.0 /* fp32, written; what reads them finds them in the L2 cache */
-
 /* Seconds of a kernel whose warps take a row each and wait for every load of 128 of its elements before they ask for the
  * next: rows over the warps that the registers let in, times loads, times a trip to memory. 0 for no rows.
  * Source: [TransformerEngine] scaled_masked_softmax.cu, forward      Tested: unit/costmodel/test_memory_bound.c */

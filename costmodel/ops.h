@@ -12,7 +12,7 @@
 #include "costmodel/attention.h"
 #include "costmodel/collective.h"
 #include "costmodel/gemm.h"
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 #include "costmodel/placement.h"
 #include <glib.h>
 
@@ -111,6 +111,7 @@ typedef struct CostOp {
                 addressed; /* elements that are addressed one by one (views, broadcasts, mixed types); 0: streams */
             double
                 sm_rate; /* those of them that an SM takes in a second; 0: the framework's sm_elements_per_s */
+            CostNormRows norm;        /* of a norm whose blocks wait; zeros: streams */
             double walks, walk_loads; /* blocks that wait for so many loads of the L2 cache each; 0: none */
             bool beside; /* on a stream of its own: what runs there loses the SMs that it takes */
         } memory;

@@ -96,7 +96,7 @@ static void push_qk_norm(const CostShape *shape, CostPass pass, int gemm, CostOp
         return;
     }
     const int norm = ops->count;
-    cost_push_norm(shape, ops, pass, shape->tokens, (shape->heads + shape->kv_heads) * shape->head_dim);
+    cost_push_norm(shape, ops, pass, shape->tokens * (shape->heads + shape->kv_heads), shape->head_dim);
     if (pass == COST_FORWARD && ops->count > norm) {
         cost_keep(ops, (CostTensor){"query before norm", wide * shape->heads, gemm, .kept_by = norm,
                                     .weight_grad = true});

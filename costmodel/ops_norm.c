@@ -29,16 +29,29 @@ bool cost_norm_spelled_out(const Spec *spec)
     return spec->execution.framework.kernels.norm_upcasts_fp32 && spec->model.norm == SPEC_NORM_RMSNORM;
 }
 
+/* PyTorch's kernels, or what its compiler makes, where the recipe has PyTorch's gradient of the weight. */
+static CostNormBlocks forward_blocks(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (execution->framework.kernels.norm_weight_elements_per_s <= 0)
+        return COST_NORM_STREAMED;
+    return execution->compiled ? COST_NORM_COMPILED : COST_NORM_ROW;
+}
+
 /* The gradient of the input streams. That of the weight sums each column over all tokens, by instructions and not by bytes:
  * what an SM takes in a second is alike on H200, GB200 and GB300 (PyTorch 3.4, 3.8, 4.0e9, compiled 4.5, 4.6, 4.7e9), where
  * bandwidths differ by 1.6. Source: [cudnn-frontend] norms; a test holds its rows. */
-static void push_norm_gradients(const CostShape *shape, CostOps *ops, double elements, double in, double out)
+static void push_norm_gradients(const CostShape *shape, CostOps *ops, double rows, double cols, double in,
+                                double out)
 {
+    const double elements = rows * cols;
     cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in + out, in),
                      1);
     cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
                      cost_both_ways(in + out, 0), 1);
     CostOp *weight = &ops->op[ops->count - 1];
+    if (forward_blocks(shape) == COST_NORM_ROW)
+        weight->u.memory.norm = (CostNormRows){COST_NORM_COLUMNS, rows, cols, in + out};
     weight->u.memory.addressed = elements;
     weight->u.memory.sm_rate = shape->spec->execution.framework.kernels.norm_weight_elements_per_s;
 }
@@ -58,9 +71,11 @@ static void push_one_pass(const CostShape *shape, CostOps *ops, double rows, dou
 {
     cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, rows * cols,
                      cost_both_ways(in + out, in), 1);
+    ops->op[ops->count - 1].u.memory.norm = (CostNormRows){COST_NORM_STAYING, rows, cols, in + out};
     cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM,
                      cost_norm_sums(&shape->accelerator, rows, cols), cost_both_ways(0, COST_NORM_SUM_BYTES),
                      1);
+    ops->op[ops->count - 1].u.memory.norm = cost_norm_left(&shape->accelerator, rows, cols);
 }
 
 /* A norm of `rows` of `cols` elements of `in` bytes each, whose output has `out`. */
@@ -81,8 +96,9 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     } else if (pass == COST_FORWARD) { /* read x, write y */
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in, out),
                          1);
+        ops->op[ops->count - 1].u.memory.norm = (CostNormRows){forward_blocks(shape), rows, cols, in};
     } else if (execution->framework.kernels.norm_weight_elements_per_s > 0) {
-        push_norm_gradients(shape, ops, elements, in, out);
+        push_norm_gradients(shape, ops, rows, cols, in, out);
     } else if (execution->framework.kernels.one_pass_norm_backward &&
                shape->accelerator.generation != SPEC_GENERATION_OTHER) { /* blocks that stay on their SMs */
         push_one_pass(shape, ops, rows, cols, in, out);

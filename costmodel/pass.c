@@ -45,15 +45,17 @@ static double products_s(const CostShape *shape, const CostOp *op)
     return seconds;
 }
 
-/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row or blocks for a walk. Where each element is addressed
+/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the rows of a norm. Where each element is addressed
  * by itself, instructions set the pace: `sm_elements_per_s` of the framework and `addressed_frac` of the GPU on every SM, however
  * fast the memory is. */
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
     const double streams_s =
-        fmax(op->kernels *
-                 cost_memory_bound_s(accelerator, op->u.memory.kernel, cost_moved_bytes(op) / op->kernels),
+        fmax(op->u.memory.norm.blocks != COST_NORM_STREAMED
+                 ? cost_norm_rows_s(accelerator, &op->u.memory.norm, cost_moved_bytes(op))
+                 : op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel,
+                                                     cost_moved_bytes(op) / op->kernels),
              fmax(cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements),
                   cost_walk_s(accelerator, op->u.memory.walks, op->u.memory.walk_loads)));
     const double elements_per_s =

@@ -105,6 +105,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
     F(backward_fp8_frac, FRAC, 0, 2, 0, "The same of the backward; 0: as the forward.")                      \
+    F(backward_fp8_half_dim, NONE, 0, 1000, 0,                                                               \
+      "Head dimension at which exponentials and casts take as long as products of 8 bits, backward; 0: as "  \
+      "in 16 bits.")                                                                                         \
     F(mxfp8_frac, FRAC, 0.05, 2, 1, "Speed with a scale for 32 elements over one a tensor, forward.")        \
     F(backward_mxfp8_frac, FRAC, 0.05, 2, 1, "The same, backward.")                                          \
     F(early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.early_cudnn), forward.")     \

@@ -44,6 +44,7 @@ typedef struct SpecAttentionModel {
     double half_dim;  /* head dimension at which the softmax takes as long as the products, forward */
     double wide_frac; /* speed of head dimensions above 128, whose tiles are smaller, forward */
     double backward_peak_frac, backward_half_dim, backward_wide_frac;
+    double backward_fp8_half_dim;         /* 0: backward_half_dim */
     double q_tile_tokens, kv_tile_tokens; /* the kernel's block */
     double wave_quantum;                  /* as in SpecGemmShared */
     double tile_s, backward_tile_s;       /* prologue and epilogue of one block of queries */

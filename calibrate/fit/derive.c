@@ -66,6 +66,7 @@ static SpecAttentionModel carried_attention(const SpecAccelerator *from, const S
     } else {
         attention.half_dim = carried_half_dim(attention.half_dim, from, to);
         attention.backward_half_dim = carried_half_dim(attention.backward_half_dim, from, to);
+        attention.backward_fp8_half_dim = carried_half_dim(attention.backward_fp8_half_dim, from, to);
     }
     attention.fit_rows = attention.fit_median_frac = attention.fit_p90_frac = 0;
     return attention;
@@ -193,6 +194,7 @@ static void carry_backward(SpecAttentionModel *to, const SpecAttentionModel *fro
            donor = from->peak_frac / (1 + from->half_dim / 128);
     to->backward_peak_frac = fmin(1, from->backward_peak_frac * forward / donor);
     to->backward_half_dim = from->backward_half_dim;
+    to->backward_fp8_half_dim = from->backward_fp8_half_dim;
     to->backward_tile_s = from->backward_tile_s;
     to->backward_latency_s = from->backward_latency_s;
     to->wide_frac = from->wide_frac;

@@ -38,6 +38,11 @@ static bool is_fp8_backward(const CalRow *row)
     return row->attention.dtype == SPEC_FP8 && row->attention.backward;
 }
 
+static bool is_narrow_fp8_backward(const CalRow *row)
+{
+    return is_fp8_backward(row) && row->attention.qk_head_dim + row->attention.v_head_dim < 256;
+}
+
 /* The library's own benchmark: the kernel itself, where serving engines' are its kin. */
 static bool is_own(const CalRow *row)
 {
@@ -54,6 +59,12 @@ static void free_fp8(CalFit *fit, SpecAttentionModel *attention, int kernel)
     if (attention->backward_fp8_frac <= 0)
         attention->backward_fp8_frac = attention->fp8_frac;
     cal_fit_number(fit, &attention->backward_fp8_frac, 0.1, 1.2);
+    const int narrow = cal_fit_rows_with(fit, kernel, is_narrow_fp8_backward);
+    if (narrow == 0 || narrow == cal_fit_rows_with(fit, kernel, is_fp8_backward)) /* heads of one size */
+        return;
+    if (attention->backward_fp8_half_dim <= 0)
+        attention->backward_fp8_half_dim = attention->backward_half_dim;
+    cal_fit_number(fit, &attention->backward_fp8_half_dim, 1, 1000);
 }
 
 static void free_kernel(CalFit *fit, SpecAttentionModel *attention, int kernel)

@@ -6,15 +6,16 @@
 
 #include "calibrate/fit/fit_kernels.h"
 #include "calibrate/fit/minimize.h"
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 #include "spec/load.h"
 
-#define ROBUST_FRAC 0.05
-#define PRIOR       1e-4
-#define ROUNDS      6
-#define LIBRARY     "te_" /* the same by Transformer Engine */
-#define BACKWARD    "_norm_backward"
-#define NORM_MOVED  3 /* times its elements: read, read, written */
+#define ROBUST_FRAC        0.05
+#define PRIOR              1e-4
+#define ROUNDS             6
+#define LIBRARY            "te_" /* the same by Transformer Engine */
+#define BACKWARD           "_norm_backward"
+#define NORM_MOVED         3 /* times its elements: read, read, written */
+#define NORM_MOVED_FORWARD 2
 
 /* Beginnings of kernels' names; the last that fits holds. */
 static const struct {
@@ -47,10 +48,12 @@ typedef struct MoveFit {
     GArray *rows; /* CalMove */
 } MoveFit;
 
-/* Endings of sources whose kernels are a framework's own, and a recipe that has them. */
+/* Endings of sources whose kernels are a framework's own, a recipe that has them, and how the forward of its norms runs. */
 static const struct {
     const char *source, *recipe;
-} frameworks[] = {{" pytorch", "llm-foundry"}, {" torch_compile", "torchtitan"}};
+    CostNormBlocks forward;
+} frameworks[] = {{" pytorch", "llm-foundry", COST_NORM_ROW},
+                  {" torch_compile", "torchtitan", COST_NORM_COMPILED}};
 
 /* Which of them; their number where a library's kernel ran. */
 static size_t framework_of(const OrrJson *node)
@@ -97,7 +100,11 @@ bool cal_move_read(const OrrJson *node, CalMove *ret_move)
         if (g_str_has_prefix(kernel, kinds[i].name))
             ret_move->kind = kinds[i].move;
     const double rows = orr_json_number_of(node, "rows", 0), cols = orr_json_number_of(node, "cols", 0);
-    if (g_str_has_suffix(kernel, BACKWARD) && rows >= 1 && cols >= 1 && rows < 1e12 && cols < 1e12) {
+    if (ret_move->kind == COST_MEMORY_NORM && rows >= 1 && cols >= 1 && rows < 1e12 && cols < 1e12) {
+        const size_t framework = framework_of(node);
+        ret_move->backward = g_str_has_suffix(kernel, BACKWARD);
+        ret_move->blocks =
+            framework < G_N_ELEMENTS(frameworks) ? frameworks[framework].forward : COST_NORM_STREAMED;
         ret_move->rows = rows;
         ret_move->cols = cols;
         ret_move->weight_rate = weight_rate(node);
@@ -112,10 +119,17 @@ double cal_move_s(const SpecAccelerator *accelerator, const CalMove *move)
                  streams_s = cost_memory_bound_s(accelerator, move->kind, move->bytes);
     if (elements <= 0)
         return streams_s;
+    if (!move->backward) {
+        const CostNormRows norm = {move->blocks, move->rows, move->cols,
+                                   move->bytes / (NORM_MOVED_FORWARD * elements)};
+        return cost_norm_rows_s(accelerator, &norm, move->bytes);
+    }
     if (move->weight_rate <= 0)
         return cost_norm_backward_s(accelerator, move->rows, move->cols,
                                     move->bytes / (NORM_MOVED * elements));
-    const double read_s = cost_memory_bound_s(accelerator, move->kind, move->bytes * 2 / NORM_MOVED),
+    const CostNormRows columns = {move->blocks == COST_NORM_ROW ? COST_NORM_COLUMNS : COST_NORM_STREAMED,
+                                  move->rows, move->cols, 0};
+    const double read_s = cost_norm_rows_s(accelerator, &columns, move->bytes * 2 / NORM_MOVED),
                  added_s = cost_memory_bound_s(accelerator, move->kind, 0) +
                            elements / (fmax(1, accelerator->sm_count) * move->weight_rate);
     return streams_s + fmax(read_s, added_s);

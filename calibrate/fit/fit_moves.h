@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "calibrate/fit/residual.h"
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 #include "spec/spec.h"
 
 #define CAL_SWEEP_SOURCE "orrery-calibrate" /* of a sweep's own rows */
@@ -12,15 +12,17 @@
 typedef struct CalMove {
     CostMemoryKernel kind;
     double bytes, measured_s;
-    double rows, cols;  /* of the backward of a norm; 0: none, or not said */
-    double weight_rate; /* elements a second and SM in the gradient of its weight; 0: a library's kernel */
+    double rows, cols;     /* of a norm; 0: none, or not said */
+    bool backward;         /* of a norm */
+    CostNormBlocks blocks; /* its forward's */
+    double weight_rate;    /* elements a second and SM in the gradient of its weight; 0: a library's kernel */
 } CalMove;
 
 /* One row; false where it lacks a number, or moves rows in a way that the model has no kind for. */
 bool cal_move_read(const OrrJson *row, CalMove *ret_move);
 
-/* Seconds that `accelerator` predicts for it: bytes; the backward of a norm as cuDNN and Transformer Engine have it, or as
- * the recipe of PyTorch's says, eager or compiled. */
+/* Seconds that `accelerator` predicts for it: bytes; a norm as cuDNN and Transformer Engine have it, or as the recipe of
+ * PyTorch's says, eager or compiled. */
 double cal_move_s(const SpecAccelerator *accelerator, const CalMove *move);
 
 /* Rows { gpu, kernel, bytes, time_us } of "memory_bound_measurements": turns latency_s and the share of the bandwidth of

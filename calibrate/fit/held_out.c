@@ -6,7 +6,7 @@
 
 #include "calibrate/fit/fit_kernels.h"
 #include "calibrate/fit/fit_moves.h"
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 
 #define LAYER_NORM "rms_norm_backward"
 

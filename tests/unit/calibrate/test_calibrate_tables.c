@@ -14,7 +14,7 @@
 #include "calibrate/fit/held_out.h"
 #include "calibrate/fit/lint.h"
 #include "calibrate/fit/recorded.h"
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 #include "spec/load.h"
 
 /* Tables that presets were fitted to, and how far off they may be. What others measured may be further off. */
@@ -23,8 +23,8 @@ static const struct {
     double median_frac, p90_frac;
 } fitted[] = {
     {"aiter.json", 0.04, 0.12},
-    {"cudnn-frontend.json", 0.06, 0.20},
-    {"cudnn_sdpa_mxfp8.csv", 0.08, 0.25}, /* two shares of the 8-bit fit, no kernel model of their own */
+    {"cudnn-frontend.json", 0.05, 0.13},
+    {"cudnn_sdpa_mxfp8.csv", 0.045, 0.11}, /* two shares of the 8-bit fit, no kernel model of their own */
     {"deepbench.csv", 0.08, 0.20},
     {"v100_products.csv", 0.06, 0.12}}; /* not fitted: numbers where DeepBench multiplies zeros */
 
@@ -66,17 +66,19 @@ static void test_shipped(void)
     g_assert_cmpint(tables, >=, 2);
 }
 
-/* Norms of NVIDIA's table as their kernels run: a library's backward reads both once, PyTorch's takes for the gradient of its weight what
- * an SM takes in a second. As bytes alone the backward is 11 to 67 % off at the median. */
+/* Norms of NVIDIA's table as their kernels run: median and 90th percentile. As bytes alone a library's are 5 to 22 % off at the median,
+ * PyTorch's 9 to 64 %. */
 static void test_norms(void)
 {
     static const struct {
         const char *kernel, *source;
-        double median_frac;
-    } held[] = {{"rms_norm", "cudnn-frontend cudnn", 0.065},
-                {"rms_norm_backward", "cudnn-frontend cudnn", 0.095},
-                {"rms_norm_backward", "cudnn-frontend pytorch", 0.095},
-                {"rms_norm_backward", "cudnn-frontend torch_compile", 0.095}};
+        double median_frac, p90_frac;
+    } held[] = {{"rms_norm", "cudnn-frontend cudnn", 0.05, 0.15},
+                {"rms_norm_backward", "cudnn-frontend cudnn", 0.05, 0.11},
+                {"rms_norm", "cudnn-frontend pytorch", 0.05, 0.16},
+                {"rms_norm_backward", "cudnn-frontend pytorch", 0.07, 0.11},
+                {"rms_norm", "cudnn-frontend torch_compile", 0.075, 0.31},
+                {"rms_norm_backward", "cudnn-frontend torch_compile", 0.10, 0.21}};
     g_autofree char *scenarios = orr_scenarios_dir(NULL),
                     *path = g_build_filename(scenarios, "tables", "cudnn-frontend.json", NULL);
     g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(CalCheckGroup));
@@ -89,6 +91,7 @@ static void test_norms(void)
             if (strcmp(group->block, held[k].kernel) == 0 && strcmp(group->source, held[k].source) == 0) {
                 g_assert_cmpint(group->rows, >=, 10);
                 g_assert_cmpfloat(group->median_frac, <=, held[k].median_frac);
+                g_assert_cmpfloat(group->p90_frac, <=, held[k].p90_frac);
                 found++;
             }
     }

@@ -107,6 +107,34 @@ static void test_eight_bits(void)
     g_assert_cmpfloat(cost_attention_s(&accelerator, &a), ==, wide_s);
 }
 
+/* Heads of other sizes than 128: backward in 8 bits, exponentials and casts weigh as said; else, at 128, and where that is as in 16
+ * bits, nothing changes, to the last bit. Without end: twice the products, the same time. */
+static void test_narrow_eight_bits(void)
+{
+    SpecAccelerator accelerator = round_machine();
+    SpecAttentionModel *model = &accelerator.model.attention[SPEC_ATTENTION_FLASH2];
+    accelerator.peak_flops_per_s[SPEC_FP8] = 2e14;
+    model->fp8_frac = 0.5;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int bits = 8; bits <= 16; bits *= 2)
+            for (int backward = 0; backward < 2; backward++) {
+                CostAttention a = head(12800);
+                a.dtype = bits == 8 ? SPEC_FP8 : SPEC_BF16;
+                a.backward = backward == 1;
+                a.qk_head_dim = a.v_head_dim = narrow ? 64 : 128;
+                model->backward_fp8_half_dim = 0;
+                const double before_s = cost_attention_s(&accelerator, &a);
+                model->backward_fp8_half_dim = model->backward_half_dim;
+                g_assert_cmpfloat(cost_attention_s(&accelerator, &a), ==, before_s);
+                model->backward_fp8_half_dim = 1e9;
+                const double after_s = cost_attention_s(&accelerator, &a);
+                if (narrow && bits == 8 && backward) /* 1 + 128/64 over 1 + 128/128: 3/2; to 2 */
+                    fixture_within(after_s - 8e-6, 2 / 1.5 * (before_s - 8e-6), 1e-6);
+                else
+                    g_assert_cmpfloat(after_s, ==, before_s);
+            }
+}
+
 /* Without FLOPs to speak of, the bytes: forward Q, K, V, O; backward adds gradients and an fp32 dQ. */
 static void test_memory(void)
 {
@@ -296,6 +324,7 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/flops", test_flops);
     g_test_add_func("/attention/waves-by-hand", test_waves_by_hand);
     g_test_add_func("/attention/eight-bits", test_eight_bits);
+    g_test_add_func("/attention/narrow-eight-bits", test_narrow_eight_bits);
     g_test_add_func("/attention/memory", test_memory);
     g_test_add_func("/attention/early-library", test_early_library);
     g_test_add_func("/attention/block-scaled", test_block_scaled);

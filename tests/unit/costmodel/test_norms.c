@@ -1,7 +1,7 @@
 /* tests/unit/costmodel/test_norms.c - norms as kernels: spelled out and by element, the gradient of the weight apart, one pass. */
 #include <math.h>
 #include <string.h>
-#include "costmodel/memory_bound.h"
+#include "costmodel/norms.h"
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
 #include "tests/unit/kernel_fixture.h"
@@ -96,11 +96,39 @@ static void norm_in_one_pass(void)
                       <, 1e-12);
 }
 
+/* The forward of PyTorch's norms waits for its blocks, eager or compiled; another framework's streams. A norm of
+ * each head has the head's width. */
+static void norm_by_rows(void)
+{
+    static const CostNormBlocks want[] = {COST_NORM_STREAMED, COST_NORM_ROW, COST_NORM_COMPILED};
+    for (int way = 0; way < 3; way++) {
+        Spec spec = fixture_spec(1, false);
+        spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+        spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+        spec.model.qk_norm = true;
+        spec.execution.framework.kernels.norm_weight_elements_per_s = way == 0 ? 0 : 4e9;
+        spec.execution.compiled = way == 2;
+        const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+        int norms = 0, of_heads = 0;
+        for (int k = 0; k < ops.count; k++)
+            if (strcmp(ops.op[k].name, "norm") == 0) {
+                const CostNormRows *norm = &ops.op[k].u.memory.norm;
+                norms++;
+                of_heads += (int)norm->cols == spec.model.head_dim;
+                g_assert_cmpint(norm->blocks, ==, want[way]);
+                g_assert_cmpfloat(norm->rows * norm->cols, ==, ops.op[k].u.memory.elements);
+            }
+        g_assert_cmpint(norms, ==, 3);
+        g_assert_cmpint(of_heads, ==, 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/norms/by-element", norms_by_element);
     g_test_add_func("/norms/weights", norm_weights);
     g_test_add_func("/norms/in-one-pass", norm_in_one_pass);
+    g_test_add_func("/norms/by-rows", norm_by_rows);
     return g_test_run();
 }
