@@ -127,6 +127,7 @@ void cost_moe_shares(const SpecRouter *router, int experts, double *share)
         case SPEC_ROUTER_ZIPF:
             share[i] = pow(i + 1, -router->exponent);
             break;
+        case SPEC_ROUTER_LEARNED:
         case SPEC_ROUTER_DIRICHLET: /* order statistics of gamma variates, at Blom's positions */
             share[i] = gamma_quantile(router->concentration, (experts - i - 0.375) / (experts + 0.25));
             break;
@@ -141,7 +142,8 @@ void cost_moe_shares(const SpecRouter *router, int experts, double *share)
     for (int i = 0; i < experts; i++) {
         share[i] = sum > 0 ? share[i] / sum : 1.0 / experts;
     }
-    if (router->distribution == SPEC_ROUTER_ZIPF || router->distribution == SPEC_ROUTER_DIRICHLET) {
+    if (router->distribution == SPEC_ROUTER_ZIPF || router->distribution == SPEC_ROUTER_DIRICHLET ||
+        router->distribution == SPEC_ROUTER_LEARNED) {
         shuffle(share, experts);
     }
 }

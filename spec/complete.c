@@ -361,11 +361,29 @@ static SpecDtype gradient_dtype(SpecPrecision precision, SpecDtype framework)
 
 /* --- training --- */
 
+/* A Dirichlet's concentration whose loads have the Gini coefficient that was measured on text: 0.24 of latent
+ * attention, 0.15 else (0.105 and 0.150 of two models).   G = Gamma(a + 1/2) / (sqrt(pi) Gamma(a + 1)) [Ma2026] */
+#define LEARNED_LATENT 5.27
+#define LEARNED        13.9
+
+static void complete_router(const Completion *completion, Spec *spec)
+{
+    SpecRouter *router = &spec->training.router;
+    if ((int)router->distribution == SPEC_AUTO) {
+        const bool learned = spec->model.moe.experts > 0 && spec->execution.framework.defaults.learned_router;
+        router->distribution = learned ? SPEC_ROUTER_LEARNED : SPEC_ROUTER_EVEN;
+        if (spec->model.moe.experts > 0)
+            note(completion, "training.router", spec_word(&spec_words_router, (int)router->distribution));
+    }
+    if (router->distribution == SPEC_ROUTER_LEARNED)
+        router->concentration = spec->model.mla.kv_lora_rank > 0 ? LEARNED_LATENT : LEARNED;
+}
+
 static void complete_training(const Completion *completion, Spec *spec)
 {
     SpecTraining *training = &spec->training;
     const SpecFramework *framework = &spec->execution.framework;
-    (void)completion;
+    complete_router(completion, spec);
     /* a scenario's own sums in fp32 are reduced in fp32: one flag in the frameworks that have it */
     const bool own_sums = training->gradient_dtype == SPEC_FP32;
     if ((int)training->gradient_dtype == SPEC_AUTO)

@@ -45,6 +45,10 @@ static const SpecField defaults_fields[] = {
         "Experts are cut by the tensor degree where parallel.expert_tensor is left out; else they are whole "
         "as soon as "
         "parallel.expert is above 1."),
+    SPEC_F_BOOL(
+        SpecRecipeDefaults, learned_router, "false", 0,
+        "Tokens of scenarios that do not say spread over experts as trained routers spread text; else "
+        "evenly, as benchmarks force it."),
     SPEC_F_DOUBLE(SpecRecipeDefaults, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, "0", 0,
                   "Dropout of models that do not say."),
 };

@@ -120,8 +120,10 @@ static bool read_histogram(SpecReadContext *context, const OrrJson *node, void *
 }
 
 static const SpecField router_fields[] = {
-    SPEC_F_WORD(SpecRouter, distribution, &spec_words_router, NULL, SPEC_FIELD_REQUIRED,
-                "even: to the token; uniform: equally likely, drawn; zipf; dirichlet; histogram: given."),
+    SPEC_F_WORD(
+        SpecRouter, distribution, &spec_words_router, NULL, SPEC_FIELD_REQUIRED,
+        "even: to the token, as benchmarks force it; uniform: equally likely, drawn; zipf; dirichlet; "
+        "histogram: given; learned: as trained routers spread text."),
     SPEC_F_DOUBLE(SpecRouter, exponent, ORR_UNIT_NONE, 0, 10, "1", 0,
                   "zipf: popularity of the i-th expert is 1 / i^exponent."),
     SPEC_F_DOUBLE(SpecRouter, concentration, ORR_UNIT_NONE, 1e-3, 1e6, "1", 0,
@@ -139,13 +141,15 @@ static SPEC_TABLE(table_router, "training.router", "How tokens spread over exper
 static bool read_router(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecRouter *router = target;
-    int word = SPEC_ROUTER_EVEN;
+    int word = SPEC_AUTO;
     if (orr_json_type(node) == ORR_JSON_OBJECT) {
         SpecReadContext inside = *context;
         inside.quiet++;
         return spec_read_table(&inside, &table_router, node, router, error);
     }
-    if (!spec_read_word(context, &spec_words_router, node, &word, error))
+    const bool framework =
+        orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "framework") == 0;
+    if (!framework && !spec_read_word(context, &spec_words_router, node, &word, error))
         return false;
     if (word == SPEC_ROUTER_HISTOGRAM)
         return spec_read_fail(context, node, error,
@@ -206,9 +210,10 @@ static const SpecField training_fields[] = {
         "a recipe's name, \"framework\", or an object with weights, gradients, master, moments (bytes a "
         "parameter)",
         NULL, &table_states, "Bytes a parameter of weights, gradients, master copy and moments."),
-    SPEC_F_CUSTOM(SpecTraining, router, read_router, "\"even\"", 0,
-                  "one of even, uniform, or an object with distribution, exponent, concentration, histogram",
-                  NULL, &table_router, "How tokens spread over experts."),
+    SPEC_F_CUSTOM(SpecTraining, router, read_router, "\"framework\"", 0,
+                  "one of even, uniform, learned, \"framework\", or an object with distribution, exponent, "
+                  "concentration, histogram",
+                  NULL, &table_router, "How tokens spread over experts; default the framework's."),
     SPEC_F_BOOL(
         SpecTraining, attention_8bit, "false", 0,
         "The fused attention core multiplies in 8 bits too (fp8_dot_product_attention); beside an 8- or "

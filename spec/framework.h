@@ -133,7 +133,7 @@ typedef struct SpecRecipeDefaults {
     SpecMoeDispatcher moe_dispatcher;
     SpecContextMode context_mode;
     unsigned overlap, overlap_zero3, recipe_overlap; /* bits of SpecOverlap */
-    bool compiled, slices_experts, sequence_parallel;
+    bool compiled, slices_experts, sequence_parallel, learned_router;
     int zero;
     double dropout_frac;
 } SpecRecipeDefaults;

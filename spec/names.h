@@ -124,6 +124,7 @@ typedef enum {
     SPEC_ROUTER_ZIPF,      /* the i-th most popular in proportion to 1 / i^exponent */
     SPEC_ROUTER_DIRICHLET, /* popularity itself drawn: Dirichlet with this concentration */
     SPEC_ROUTER_HISTOGRAM, /* given */
+    SPEC_ROUTER_LEARNED, /* as trained routers spread text: Dirichlet, its concentration by the kind of attention */
 } SpecRouterDistribution;
 
 /* How replicas put their gradients together. */

@@ -184,7 +184,7 @@ typedef struct SpecStates {
 typedef struct SpecRouter {
     SpecRouterDistribution distribution;
     double exponent;      /* zipf */
-    double concentration; /* dirichlet, per expert: large is even */
+    double concentration; /* dirichlet and learned, per expert: large is even */
     int histogram_count;
     float histogram[SPEC_MAX_EXPERTS]; /* shares in any unit, in expert order */
 } SpecRouter;

@@ -7,6 +7,7 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
+#include "spec/load.h"
 
 #define CLOSE(a, b, eps) g_assert_cmpfloat_with_epsilon((a), (b), (eps) + 1e-15)
 
@@ -167,6 +168,54 @@ static void rebalanced(void)
     CLOSE(before, 1, 0.03);
 }
 
+/* Gini coefficient of loads: the mean difference of any two over twice their mean. */
+static double gini(const SpecRouter *router, int experts)
+{
+    double *share = g_new0(double, (gsize)experts), apart = 0;
+    cost_moe_shares(router, experts, share);
+    for (int i = 0; i < experts; i++) {
+        for (int j = 0; j < experts; j++) {
+            apart += fabs(share[i] - share[j]);
+        }
+    }
+    g_free(share);
+    return apart / (2 * experts);
+}
+
+static void load_deepseek(const char *software, const char *training, Spec *spec)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"schema\":1,\"name\":\"x\",\"model\":\"deepseek-v3\",\"cluster\":{\"accelerator\":\"h100-sxm5-"
+        "80gb\","
+        "\"nodes\":16,\"gpus_per_node\":8},\"training\":{\"sequence_length\":4096,\"global_batch\":128%s},"
+        "\"parallel\":{\"expert\":64},\"execution\":{\"framework\":\"%s\"}}",
+        training, software);
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+}
+
+/* What measured routers have, and who takes it; a word of the scenario wins. */
+static void learned(void)
+{
+    static Spec spec;
+    load_deepseek("megatron-lm", "", &spec);
+    g_assert_cmpint(spec.training.router.distribution, ==, SPEC_ROUTER_LEARNED);
+    CLOSE(gini(&spec.training.router, 256), 0.24, 0.005);
+    g_assert_cmpfloat(
+        cost_moe_load_factor(&spec.training.router, &(CostPlacement){.experts = 256, .ranks = 64}, 1e9), >,
+        1.2);
+    load_deepseek("megatron-core", ",\"router\":\"framework\"", &spec); /* its recipes force a balance */
+    g_assert_cmpint(spec.training.router.distribution, ==, SPEC_ROUTER_EVEN);
+    load_deepseek("megatron-lm", ",\"router\":\"even\"", &spec);
+    g_assert_cmpint(spec.training.router.distribution, ==, SPEC_ROUTER_EVEN);
+    load_deepseek("megatron-core", ",\"router\":\"learned\"", &spec);
+    g_assert_cmpint(spec.training.router.distribution, ==, SPEC_ROUTER_LEARNED);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -176,5 +225,6 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/load-of-the-busiest", load_of_the_busiest);
     g_test_add_func("/moe/skewed", skewed);
     g_test_add_func("/moe/rebalanced", rebalanced);
+    g_test_add_func("/moe/learned", learned);
     return g_test_run();
 }
