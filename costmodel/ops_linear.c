@@ -156,18 +156,27 @@ static double block_scale_bytes(const CostShape *shape)
 /* Bytes of an activation that tensor ranks gather; Transformer Engine and torchao cast before they gather. A gradient
  * that both backward products read is gathered as cast along rows and as cast along columns where blocks scale it.
  * Source: [TransformerEngine] module/linear.py, distributed.py; [torchao] */
+static bool gathers_narrow(const CostShape *shape)
+{
+    return shape->spec->execution.framework.tensor.tensor_gather_8bit &&
+           shape->spec->training.precision != SPEC_PRECISION_FP8_ROWWISE &&
+           (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
+}
+
 static double gathered_bytes(const CostShape *shape, bool for_both_products)
 {
-    const SpecPrecision precision = shape->spec->training.precision;
-    const bool narrow = shape->spec->execution.framework.tensor.tensor_gather_8bit &&
-                        precision != SPEC_PRECISION_FP8_ROWWISE &&
-                        (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
     const double scales = block_scale_bytes(shape), elements = shape->tokens * shape->hidden;
-    if (!narrow) {
+    if (!gathers_narrow(shape)) {
         return elements * shape->element_bytes;
     }
     return elements * (spec_dtype_bytes(shape->linear_dtype) + scales) *
            (for_both_products && scales > 0 ? 2 : 1);
+}
+
+/* A gather hides beside its product unless a cast stands between them. Source: [PyTorchAsyncTP] */
+static bool hides_gather(const CostShape *shape)
+{
+    return cost_overlaps_tensor(shape) && (shape->linear_dtype != SPEC_FP8 || gathers_narrow(shape));
 }
 
 /* A tensor that lies in pieces on the ranks and is cast with one current scale: its maximum is taken over all of them
@@ -224,7 +233,7 @@ static int gathers_of(const CostShape *shape, const CostOp *gemm)
 void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool overlap = cost_overlaps_tensor(shape);
+    const bool overlap = hides_gather(shape);
     const double times = gathers_of(shape, &ops->op[gemm]);
     const double bytes = times * full_bytes(shape), gathered = times * gathered_bytes(shape, false);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
@@ -247,7 +256,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
                              COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
         cost_push_transpose(shape, ops, module);
-        if (!chunked) {
+        if (!chunked || !framework->tensor.overlap_tensor_backward) {
             push_layout_copy(shape, ops, module, bytes);
         }
         cost_push_collective(ops, "input grad", module,
@@ -260,7 +269,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
  * parallelism (needed by both backward GEMMs). */
 void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
-    const bool wanted = cost_overlaps_tensor(shape);
+    const bool wanted = pass == COST_FORWARD ? cost_overlaps_tensor(shape) : hides_gather(shape);
     /* where products are not cut in pieces, the rank's own part of the product hides a gather but no reduce-scatter */
     const SpecFramework *framework = &shape->spec->execution.framework;
     const bool overlap = wanted && (framework->tensor.chunked_tensor_overlap ||
@@ -274,6 +283,9 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (pass == COST_FORWARD) {
         if (!chunked) {
             push_layout_copy(shape, ops, module, bytes);
+        } else if (framework->tensor.sums_pieces) {
+            cost_push_memory(ops, "sum pieces", module, COST_MEMORY_ELEMENTWISE, bytes,
+                             cost_both_ways(1, 1.0 / shape->tensor), 1);
         }
         cost_push_collective(
             ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,

@@ -260,6 +260,10 @@ static const SpecField tensor_fields[] = {
     FLAG(SpecRecipeTensor, local_chunk_gemms,
          "Such a part is a product of its own, in the backward as well; the rows before and behind "
          "it are two more."),
+    FLAG(
+        SpecRecipeTensor, sums_pieces,
+        "Pieces of a product that is cut and scattered come to lie side by side and are added by a kernel of "
+        "their own."),
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
          "Tensor-parallel collectives run beside the backward matrix products."),
     FLAG(SpecRecipeTensor, gathers_each_projection,

@@ -59,7 +59,8 @@ typedef struct SpecRecipeDataParallel {
 
 /* How tensor-parallel ranks exchange activations. */
 typedef struct SpecRecipeTensor {
-    bool chunked_tensor_overlap, local_chunk_gemms, overlap_tensor_backward, keeps_gathered_input;
+    bool chunked_tensor_overlap, local_chunk_gemms, sums_pieces, overlap_tensor_backward,
+        keeps_gathered_input;
     double tensor_layout_copies;
     bool tensor_gather_8bit, reduces_maximum, shares_maxima, gathers_each_projection, cuts_latents;
 } SpecRecipeTensor;

@@ -36,10 +36,6 @@ static void gathers_of_frameworks(void)
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
-    spec.execution.framework.tensor.chunked_tensor_overlap = true;
-    spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
-    ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
 }
 
 static int count_named(const CostOps *ops, const char *name)
@@ -49,6 +45,48 @@ static int count_named(const CostOps *ops, const char *name)
         count += strcmp(ops->op[i].name, name) == 0;
     }
     return count;
+}
+
+/* Pieces are multiplied where they arrive, and added where they lie. A cast between gather and product leaves a gather as
+ * it is, and what reads a sum of products, the backward's reduce-scatters, stays whole where nothing runs beside it. */
+static void pieces_of_products(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    SpecRecipeTensor *tensor = &spec.execution.framework.tensor;
+    const double whole = 8192.0 * 4096 * 2;
+    tensor->keeps_gathered_input = true;
+    tensor->tensor_layout_copies = 1;
+    tensor->tensor_gather_8bit = true;
+    tensor->chunked_tensor_overlap = true;
+    tensor->overlap_tensor_backward = false;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    static const struct {
+        SpecPrecision precision;
+        int forward, backward; /* gathers that are put in order */
+    } cases[] = {
+        {SPEC_PRECISION_BF16, 0, 0},
+        {SPEC_PRECISION_FP8_TENSORWISE, 0, 0},
+        {SPEC_PRECISION_FP8_ROWWISE, 2, 2},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        spec.training.precision = cases[i].precision;
+        for (int sums = 0; sums < 2; sums++) {
+            tensor->sums_pieces = sums == 1;
+            const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                          input = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
+                          weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+            g_assert_cmpfloat(move_bytes(&forward, "layout"), ==, cases[i].forward * 2 * whole);
+            g_assert_cmpfloat(move_bytes(&input, "layout"), ==, cases[i].backward * 2 * whole);
+            g_assert_cmpfloat(move_bytes(&weight, "layout"), ==, 2 * 2 * whole);
+            g_assert_cmpfloat(move_bytes(&forward, "sum pieces"), ==, sums * 2 * (whole + whole / 4));
+        }
+    }
+    tensor->overlap_tensor_backward = true;
+    const CostOps weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&weight, "layout"), ==, 2 * 2 * whole); /* row-wise: as without overlap */
+    spec.training.precision = SPEC_PRECISION_BF16;
+    const CostOps beside = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&beside, "layout"), ==, 0);
 }
 
 /* Latents of 1536 and 512 + 64 travel twice each way, the block's input once more; nowhere else. */
@@ -203,6 +241,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
+    g_test_add_func("/ops/pieces-of-products", pieces_of_products);
     g_test_add_func("/ops/cut-latents", cut_latents);
     g_test_add_func("/ops/scales-of-gathered-tensors", scales_of_gathered_tensors);
     g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
