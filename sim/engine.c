@@ -134,11 +134,11 @@ static void join_collective(Engine *e, int32_t index, Slot *slot, const OpInfo *
 }
 
 /* True when the stream of slot `index` has to wait before this instruction. */
-static inline bool must_wait(Engine *e, int32_t index, const Slot *slot, const SimInstr *instr)
+static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
 {
     if (instr->wait_count == 0)
         return false;
-    Slot *target = &e->slots[sim_wait_target(e, slot, instr)];
+    Slot *target = &e->slots[sim_wait_target(e, index, instr)];
     if (target->pc >= instr->wait_count)
         return false;
     wait_for(e, index, target);
@@ -167,7 +167,7 @@ static inline void advance(Engine *e, int32_t index, Slot *slot, const SimInstr 
     const SimInstr *end = list->instrs + list->count;
     sim_fetch((const void *)((uintptr_t)instr + FETCH_AHEAD * sizeof *instr));
     for (; instr < end; instr++) {
-        if (must_wait(e, index, slot, instr) || does_work(e, index, slot, instr))
+        if (must_wait(e, index, instr) || does_work(e, index, slot, instr))
             return;
     }
     slot->state = SLOT_DONE;

@@ -41,24 +41,28 @@ static int32_t setup_streams(Engine *e, int cls)
     return count;
 }
 
+static void setup_list(const Engine *e, int cls, const SimList *from, List *list)
+{
+    const StreamSlots *streams = &e->stream_slots[cls * SIM_MAX_STREAMS];
+    *list = (List){.instrs = from->instrs, .count = (int32_t)from->count, .cls = cls};
+    for (int s = 0, place = 0; s < SIM_MAX_STREAMS; s++)
+        list->place_of_stream[s] = streams[s].first_slot >= 0 ? (uint8_t)place++ : SIM_NO_PLACE;
+}
+
 static void setup_classes(Engine *e)
 {
     const SimProgram *program = e->program;
     e->stream_slots = ORR_ARENA_NEW(e->arena, StreamSlots, program->classes * SIM_MAX_STREAMS);
     for (int c = 0; c < program->classes; c++)
         e->slot_count += setup_streams(e, c) * program->replicas;
-    e->lists = ORR_ARENA_NEW(e->arena, List, e->slot_count / program->replicas);
+    e->lists = sim_new_lines(e->arena, sizeof(List), e->slot_count / program->replicas);
     List *list = e->lists;
     for (int i = 0; i < program->classes * SIM_MAX_STREAMS; i++) {
         const int cls = i / SIM_MAX_STREAMS;
         const SimList *from = &program->class_list[cls].streams[i % SIM_MAX_STREAMS];
         g_assert(from->count <= INT32_MAX);
         if (from->count > 0)
-            *list++ = (List){.instrs = from->instrs,
-                             .count = (int32_t)from->count,
-                             .cls = cls,
-                             .first_rank = cls * program->replicas,
-                             .own_streams = sim_wait_on(cls, 0)};
+            setup_list(e, cls, from, list++);
     }
 }
 

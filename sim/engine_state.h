@@ -37,12 +37,16 @@ _Static_assert(sizeof(Slot) == SIM_HALF_LINE, "a slot is half a line");
 
 /* The instructions of a stream of a class. */
 typedef struct {
-    const SimInstr *instrs;
+    _Alignas(SIM_HALF_LINE) const SimInstr *instrs;
     int32_t count;
     int32_t cls;
-    int32_t first_rank;  /* of the class */
-    int32_t own_streams; /* sim_wait_on() of the class's stream 0 */
+    uint8_t
+        place_of_stream[SIM_MAX_STREAMS]; /* among the slots of a rank; SIM_NO_PLACE: it has no such stream */
 } List;
+
+_Static_assert(sizeof(List) == SIM_HALF_LINE, "a list is half a line");
+
+#define SIM_NO_PLACE UINT8_MAX
 
 /* A stream of the ranks of a class. */
 typedef struct {
@@ -267,14 +271,19 @@ static inline void sim_fetch(const void *what)
 #endif
 }
 
-/* The slot that `slot` waits for: a stream of its own rank or of the same replica of another class. */
-static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)
+/* The slot that slot `index` waits for: a stream of its own rank or of the same replica of another class. */
+static inline int32_t sim_wait_target(const Engine *engine, int32_t index, const SimInstr *instr)
 {
+    const Slot *slot = &engine->slots[index];
     const List *list = &engine->lists[slot->list];
-    const int32_t own = instr->wait_on < 0 ? list->own_streams - sim_wait_on(SIM_NONE, 0) : 0;
-    const StreamSlots *target = &engine->stream_slots[instr->wait_on + own];
+    if (instr->wait_on < 0) {
+        const uint8_t place = list->place_of_stream[sim_wait_stream(instr)];
+        g_assert(place != SIM_NO_PLACE);
+        return index - slot->place + place;
+    }
+    const StreamSlots *target = &engine->stream_slots[instr->wait_on];
     g_assert(target->first_slot >= 0);
-    return target->first_slot + (slot->rank - list->first_rank) * target->stride;
+    return target->first_slot + (slot->rank - list->cls * engine->program->replicas) * target->stride;
 }
 
 #endif
