@@ -38,17 +38,34 @@ OrrArena *orr_arena_new(void)
     return arena;
 }
 
-void orr_arena_free(OrrArena *arena)
+static void free_blocks(ArenaBlock *block)
 {
-    if (arena == NULL)
-        return;
-    for (ArenaBlock *block = arena->top; block != NULL;) {
+    while (block != NULL) {
         ArenaBlock *previous = block->previous;
         free(block->bytes);
         g_free(block);
         block = previous;
     }
+}
+
+void orr_arena_free(OrrArena *arena)
+{
+    if (arena == NULL)
+        return;
+    free_blocks(arena->top);
     g_free(arena);
+}
+
+void orr_arena_clear(OrrArena *arena)
+{
+    ArenaBlock *top = arena->top;
+    arena->used_bytes = 0;
+    if (top == NULL)
+        return;
+    free_blocks(top->previous);
+    memset(top->bytes, 0, top->used);
+    top->previous = NULL;
+    top->used = 0;
 }
 
 /* Large pages where the system has them: what is spread over gigabytes would else miss the translation of its addresses
@@ -87,6 +104,16 @@ static void grow(OrrArena *arena)
         arena->next_size *= 2;
 }
 
+void orr_arena_reserve(OrrArena *arena, size_t size)
+{
+    ArenaBlock *top = arena->top;
+    if (top != NULL && top->size - top->used >= size)
+        return;
+    ArenaBlock *block = arena_block_new(size);
+    block->previous = top;
+    arena->top = block;
+}
+
 void *orr_arena_alloc(OrrArena *arena, size_t size)
 {
     g_assert(arena != NULL);
@@ -107,12 +134,10 @@ void *orr_arena_alloc(OrrArena *arena, size_t size)
         grow(arena);
         return own->bytes;
     }
-    ArenaBlock *block = arena_block_new(MAX(arena->next_size, bytes));
-    block->previous = top;
-    block->used = bytes;
-    arena->top = block;
+    orr_arena_reserve(arena, MAX(arena->next_size, bytes));
     grow(arena);
-    return block->bytes;
+    arena->top->used = bytes;
+    return arena->top->bytes;
 }
 
 char *orr_arena_strdup(OrrArena *arena, const char *text)

@@ -14,6 +14,12 @@ typedef struct OrrArena OrrArena;
 OrrArena *orr_arena_new(void);
 void orr_arena_free(OrrArena *arena);
 
+/* Gives back all that was handed out, and keeps room for what comes next. */
+void orr_arena_clear(OrrArena *arena);
+
+/* So much will be asked for, in pieces: they then lie together. What is never asked for costs nothing where it is large. */
+void orr_arena_reserve(OrrArena *arena, size_t size);
+
 /* Zeroed bytes; `size` 0 gives a valid pointer. */
 void *orr_arena_alloc(OrrArena *arena, size_t size);
 char *orr_arena_strdup(OrrArena *arena, const char *text);

@@ -30,15 +30,18 @@ static inline void wait_for(Engine *e, int32_t index, Slot *target)
     *link = index;
 }
 
-/* One more instruction of `slot` is complete: those that waited for it may go on. */
-static inline void complete_instr(Engine *e, Slot *slot)
+/* One more instruction of `slot` is complete: those that waited for it may go on. `exposed` is the op that did it where
+ * compute streams which wait for the slot may have to account for it; NULL: they need not. */
+static inline void complete_instr(Engine *e, Slot *slot, const OpInfo *exposed)
 {
-    slot->pc++;
+    const int32_t done = ++slot->pc;
     int32_t *link = &slot->first_waiter;
     while (*link != SIM_NONE) {
-        int32_t index = *link;
+        const int32_t index = *link;
         Slot *waiter = &e->slots[index];
-        if (sim_slot_instr(e, waiter)->wait_count <= slot->pc) {
+        if (exposed != NULL && waiter->stream == SIM_STREAM_COMPUTE)
+            sim_account_wait(e, waiter, slot, exposed);
+        if (sim_slot_instr(e, waiter)->wait_count <= done) {
             *link = waiter->link_next;
             push_ready(e, index);
         } else {
@@ -74,14 +77,12 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const OpInfo *op,
     slot->since_ps = e->now_ps;
     if (e->program->skewed)
         sim_account_start(e, slot->rank);
-    if (slot->stream == SIM_STREAM_COMPUTE && !e->ranks[slot->rank].computed) {
-        e->ranks[slot->rank].computed = true;
-        e->result.rank[slot->rank].first_start_ps = e->now_ps;
-    }
     if (op->start_mem != SIM_NONE)
         sim_account_change(e, slot->rank, op->start_mem, false);
-    slot->holds = duration_ps > 0 && op->share_count > 0;
-    return slot->holds && enter(e, index, slot->rank, op);
+    if (op->share_count == 0 || duration_ps == 0)
+        return false;
+    slot->holds = true;
+    return enter(e, index, slot->rank, op);
 }
 
 /* Puts the end of an op into the queue, or leaves it until the rates are settled when the instant is over. */
@@ -133,15 +134,14 @@ static void join_collective(Engine *e, int32_t index, Slot *slot, const OpInfo *
 }
 
 /* True when the stream of slot `index` has to wait before this instruction. */
-static inline bool must_wait(Engine *e, int32_t index, const Slot *slot, const SimInstr *instr)
+static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
 {
     if (instr->wait_count == 0)
         return false;
-    const int32_t target = sim_wait_target(e, slot, instr);
-    g_assert(target != SIM_NONE);
-    if (e->slots[target].pc >= instr->wait_count)
+    Slot *target = &e->slots[sim_wait_target(e, index, instr)];
+    if (target->pc >= instr->wait_count)
         return false;
-    wait_for(e, index, &e->slots[target]);
+    wait_for(e, index, target);
     return true;
 }
 
@@ -149,7 +149,7 @@ static inline bool must_wait(Engine *e, int32_t index, const Slot *slot, const S
 static inline bool does_work(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
     if (instr->op == SIM_ONLY_WAITS) {
-        complete_instr(e, slot);
+        complete_instr(e, slot, NULL);
         return false;
     }
     const OpInfo *op = &e->ops[instr->op];
@@ -165,9 +165,9 @@ static inline void advance(Engine *e, int32_t index, Slot *slot, const SimInstr 
 {
     const List *list = &e->lists[slot->list];
     const SimInstr *end = list->instrs + list->count;
-    sim_fetch(instr + MIN(FETCH_AHEAD, end - instr));
+    sim_fetch((const void *)((uintptr_t)instr + FETCH_AHEAD * sizeof *instr));
     for (; instr < end; instr++) {
-        if (must_wait(e, index, slot, instr) || does_work(e, index, slot, instr))
+        if (must_wait(e, index, instr) || does_work(e, index, slot, instr))
             return;
     }
     slot->state = SLOT_DONE;
@@ -186,20 +186,16 @@ static inline void advance_ready(Engine *e)
     }
 }
 
-/* The op of a stream beside compute ended: who waited for it, and what it delayed. */
-static void account_beside(Engine *e, const Slot *slot, const OpInfo *op)
+/* The op of a stream beside compute ended, which its rank may have had nothing to do behind. */
+static inline void account_beside(Engine *e, const Slot *slot, const OpInfo *op)
 {
     const Slot *first = slot - slot->place;
     if (first->stream != SIM_STREAM_COMPUTE || first->state == SLOT_DONE)
         sim_account_behind_compute(e, slot, op);
-    for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
-        if (e->slots[w].stream == SIM_STREAM_COMPUTE)
-            sim_account_wait(e, &e->slots[w], slot, op);
-    }
 }
 
 /* The op of a slot ends now. */
-static void end_op(Engine *e, int32_t index)
+static inline void end_op(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
     const SimInstr *instr = sim_slot_instr(e, slot);
@@ -212,35 +208,41 @@ static void end_op(Engine *e, int32_t index)
         sim_account_change(e, slot->rank, op->end_mem, true);
     if (e->record & SIM_RECORD_SPANS)
         sim_account_span(e, slot, instr);
-    if (slot->stream == SIM_STREAM_COMPUTE)
+    if (slot->stream == SIM_STREAM_COMPUTE) {
         sim_account_compute(e, slot, op);
-    else
+        complete_instr(e, slot, NULL);
+    } else {
         account_beside(e, slot, op);
+        complete_instr(e, slot, op);
+    }
     slot->since_ps = e->now_ps;
-    complete_instr(e, slot);
     advance(e, index, slot, instr + 1);
+}
+
+static G_GNUC_NO_INLINE void end_collective(Engine *e, const Collective *collective)
+{
+    const int32_t *members = &e->members[collective->first_member];
+    const int32_t count = collective->member_count;
+    for (int32_t i = 0; i < count; i++) {
+        if (i + 2 < count)
+            sim_fetch(&e->slots[members[i + 2]]);
+        if (i + 1 < count) {
+            const int32_t rank = e->slots[members[i + 1]].rank;
+            sim_fetch(&e->ranks[rank]);
+            sim_fetch(&e->memory[rank]);
+        }
+        end_op(e, members[i]);
+    }
 }
 
 static inline void end_event(Engine *e, int32_t event)
 {
-    if (event < e->slot_count) {
+    if (event < e->slot_count)
         end_op(e, event);
-    } else if (event < e->slot_count + e->collective_count) {
-        const Collective *collective = &e->collectives[event - e->slot_count];
-        const int32_t first = collective->first_member, count = collective->member_count;
-        for (int32_t i = 0; i < count; i++) {
-            if (i + 2 < count)
-                sim_fetch(&e->slots[e->members[first + i + 2]]);
-            if (i + 1 < count) {
-                const int32_t rank = e->slots[e->members[first + i + 1]].rank;
-                sim_fetch(&e->ranks[rank]);
-                sim_fetch(&e->memory[rank]);
-            }
-            end_op(e, e->members[first + i]);
-        }
-    } else {
+    else if (event < e->slot_count + e->collective_count)
+        end_collective(e, &e->collectives[event - e->slot_count]);
+    else
         sim_capacity_change(e);
-    }
     advance_ready(e);
 }
 

@@ -4,15 +4,6 @@
 
 #include <stdlib.h>
 
-/* Up to `until_ps` nothing accounts for the compute stream's time: idle. */
-static inline void account_idle(Rank *rank, int64_t until_ps)
-{
-    if (until_ps > rank->accounted_ps) {
-        rank->idle_ps += until_ps - rank->accounted_ps;
-        rank->accounted_ps = until_ps;
-    }
-}
-
 /* What came before belongs to the rank's previous step. */
 void sim_account_start(Engine *e, int32_t index)
 {
@@ -27,40 +18,6 @@ void sim_account_start(Engine *e, int32_t index)
         result->part_ps[part] = 0;
 }
 
-/* Idle until an op started, then that op's part until now. */
-static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part)
-{
-    Rank *rank = &e->ranks[index];
-    account_idle(rank, start_ps);
-    e->result.rank[index].part_ps[part] += e->now_ps - rank->accounted_ps;
-    rank->accounted_ps = e->now_ps;
-}
-
-void sim_account_compute(Engine *e, const Slot *slot, const OpInfo *op)
-{
-    Rank *rank = &e->ranks[slot->rank];
-    account_idle(rank, slot->since_ps);
-    const int64_t stretch_ps = e->now_ps - slot->since_ps - op->duration_ps;
-    if (stretch_ps != 0) {
-        e->result.rank[slot->rank].part_ps[op->stretch_part] += stretch_ps;
-        e->result.rank[slot->rank].busy_ps += stretch_ps;
-    }
-    rank->accounted_ps = e->now_ps;
-}
-
-static bool is_communication(int part)
-{
-    return part == SIM_PART_TENSOR_COMM || part == SIM_PART_CONTEXT_COMM || part == SIM_PART_EXPERT_COMM ||
-           part == SIM_PART_PIPELINE_COMM || part == SIM_PART_DATA_COMM;
-}
-
-/* Another rank's work is no cost of this rank, only its messages are. */
-void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer, const OpInfo *op)
-{
-    if (waiter->rank == producer->rank || is_communication(op->main_part))
-        account_exposed(e, waiter->rank, producer->since_ps, op->main_part);
-}
-
 /* Time before the op's start goes to another op of the rank that was running then, the first started. */
 void sim_account_behind_compute(Engine *e, const Slot *slot, const OpInfo *op)
 {
@@ -73,12 +30,12 @@ void sim_account_behind_compute(Engine *e, const Slot *slot, const OpInfo *op)
             cover = other;
     }
     if (cover != NULL && slot->since_ps > rank->accounted_ps) {
-        account_idle(rank, cover->since_ps);
+        sim_account_idle(rank, cover->since_ps);
         e->result.rank[slot->rank].part_ps[sim_slot_op(e, cover)->main_part] +=
             slot->since_ps - rank->accounted_ps;
         rank->accounted_ps = slot->since_ps;
     }
-    account_exposed(e, slot->rank, slot->since_ps, op->main_part);
+    sim_account_exposed(e, slot->rank, slot->since_ps, op->main_part);
 }
 
 static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
@@ -111,12 +68,10 @@ static G_GNUC_NO_INLINE void note_level(Engine *e, int32_t index)
     }
 }
 
-/* The level that held since the last change, up to now. */
-static inline void settle_level(Engine *e, int32_t index)
+/* The level that held since the last change, up to now, says something new. */
+static inline bool is_new_level(const Engine *e, const Rank *rank)
 {
-    const Rank *rank = &e->ranks[index];
-    if (rank->level_bytes > rank->peak_bytes || rank->level_ps == 0 || e->notes_levels)
-        note_level(e, index);
+    return rank->level_bytes > rank->peak_bytes || rank->level_ps == 0 || e->notes_levels;
 }
 
 static void settle_tier(TierLevels *levels, int32_t instance)
@@ -140,23 +95,35 @@ static G_GNUC_NO_INLINE void account_tiers(Engine *e, int32_t rank, const int64_
     }
 }
 
-/* What is given and taken back at one instant, in whatever order, is one change. */
-void sim_account_change(Engine *e, int32_t index, int32_t mem, bool end)
+static inline void change(Engine *e, int32_t index, int32_t mem, bool end)
 {
     Rank *rank = &e->ranks[index];
     const MemInfo *info = &e->mems[mem];
     const SimMemDelta *delta = &e->program->mems[mem];
     const int64_t *delta_bytes = end ? delta->end_bytes : delta->start_bytes;
     int64_t *bytes = e->memory[index].bytes;
-    if (rank->level_ps < e->now_ps) {
-        settle_level(e, index);
-        rank->level_ps = e->now_ps;
-    }
     for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
         bytes[kind] += delta_bytes[kind];
+    rank->level_ps = e->now_ps;
     rank->level_bytes += end ? info->end_bytes : info->start_bytes;
     if (info->shared)
         account_tiers(e, index, delta_bytes);
+}
+
+static G_GNUC_NO_INLINE void note_and_change(Engine *e, int32_t index, int32_t mem, bool end)
+{
+    note_level(e, index);
+    change(e, index, mem, end);
+}
+
+/* What is given and taken back at one instant, in whatever order, is one change. */
+void sim_account_change(Engine *e, int32_t index, int32_t mem, bool end)
+{
+    const Rank *rank = &e->ranks[index];
+    if (rank->level_ps < e->now_ps && is_new_level(e, rank))
+        note_and_change(e, index, mem, end);
+    else
+        change(e, index, mem, end);
 }
 
 void sim_account_span(Engine *e, const Slot *slot, const SimInstr *instr)
@@ -220,9 +187,10 @@ void sim_account_finish(Engine *e)
         }
     }
     for (int r = 0; r < result->ranks; r++) {
-        account_idle(&e->ranks[r], result->rank[r].start_ps + result->step_ps);
+        sim_account_idle(&e->ranks[r], result->rank[r].start_ps + result->step_ps);
         result->rank[r].idle_ps = e->ranks[r].idle_ps;
-        settle_level(e, r);
+        if (is_new_level(e, &e->ranks[r]))
+            note_level(e, r);
         result->rank[r].peak_bytes = e->ranks[r].peak_bytes;
         if (!e->moves_host)
             result->rank[r].host_peak_bytes = bytes_in_tier(e, e->memory[r].bytes, SIM_TIER_HOST);

@@ -37,7 +37,7 @@ static int32_t blocker_of(const Engine *e, int32_t index)
 {
     const Slot *slot = &e->slots[index];
     if (slot->state == SLOT_WAITING)
-        return sim_wait_target(e, slot, sim_slot_instr(e, slot));
+        return sim_wait_target(e, index, sim_slot_instr(e, slot));
     if (slot->state != SLOT_ARRIVED)
         return SIM_NONE;
     const int32_t joined = joined_by(e, index);

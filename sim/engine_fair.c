@@ -99,7 +99,8 @@ static int32_t add_op(Engine *e, int32_t slot_index)
     if (fair->local_op[event] > 0)
         return fair->local_op[event] - 1;
     FairOp *op = &fair->ops[fair->op_count];
-    *op = (FairOp){.event = event, .rate = SIM_FULL_RATE, .weight = sim_slot_op(e, slot)->weight};
+    *op = (FairOp){
+        .event = event, .rate = SIM_FULL_RATE, .weight = e->op_rates[sim_slot_instr(e, slot)->op].weight};
     fair->local_op[event] = ++fair->op_count;
     if (event < e->slot_count) {
         add_instances_of(e, slot);

@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-/* Zeroed, on cache lines. */
-static void *new_lines(OrrArena *arena, size_t size, int64_t count)
-{
-    const uintptr_t at = (uintptr_t)orr_arena_alloc(arena, size * (size_t)count + SIM_CACHE_LINE);
-    return (void *)((at + SIM_CACHE_LINE - 1) / SIM_CACHE_LINE * SIM_CACHE_LINE);
-}
-
 static void setup_tables(Engine *e)
 {
     const SimProgram *program = e->program;
@@ -35,26 +28,41 @@ static void setup_tables(Engine *e)
     }
 }
 
+/* Slots of a rank are neighbours; returns how many it has. */
+static int32_t setup_streams(Engine *e, int cls)
+{
+    StreamSlots *streams = &e->stream_slots[cls * SIM_MAX_STREAMS];
+    int32_t count = 0;
+    for (int s = 0; s < SIM_MAX_STREAMS; s++)
+        streams[s].first_slot =
+            e->program->class_list[cls].streams[s].count > 0 ? e->slot_count + count++ : SIM_NONE;
+    for (int s = 0; s < SIM_MAX_STREAMS; s++)
+        streams[s].stride = count;
+    return count;
+}
+
+static void setup_list(const Engine *e, int cls, const SimList *from, List *list)
+{
+    const StreamSlots *streams = &e->stream_slots[cls * SIM_MAX_STREAMS];
+    *list = (List){.instrs = from->instrs, .count = (int32_t)from->count, .cls = cls};
+    for (int s = 0, place = 0; s < SIM_MAX_STREAMS; s++)
+        list->place_of_stream[s] = streams[s].first_slot >= 0 ? (uint8_t)place++ : SIM_NO_PLACE;
+}
+
 static void setup_classes(Engine *e)
 {
     const SimProgram *program = e->program;
-    e->class_slot_count = ORR_ARENA_NEW(e->arena, int32_t, program->classes);
-    e->slot_of_stream = ORR_ARENA_NEW(e->arena, int32_t, program->classes * SIM_MAX_STREAMS);
-    for (int c = 0; c < program->classes; c++) {
-        for (int s = 0; s < SIM_MAX_STREAMS; s++)
-            e->slot_of_stream[c * SIM_MAX_STREAMS + s] = program->class_list[c].streams[s].count > 0
-                                                             ? e->slot_count + e->class_slot_count[c]++
-                                                             : SIM_NONE;
-        e->slot_count += e->class_slot_count[c] * program->replicas;
-    }
-    e->lists = ORR_ARENA_NEW(e->arena, List, e->slot_count / program->replicas);
+    e->stream_slots = ORR_ARENA_NEW(e->arena, StreamSlots, program->classes * SIM_MAX_STREAMS);
+    for (int c = 0; c < program->classes; c++)
+        e->slot_count += setup_streams(e, c) * program->replicas;
+    e->lists = sim_new_lines(e->arena, sizeof(List), e->slot_count / program->replicas);
     List *list = e->lists;
     for (int i = 0; i < program->classes * SIM_MAX_STREAMS; i++) {
-        const SimList *from = &program->class_list[i / SIM_MAX_STREAMS].streams[i % SIM_MAX_STREAMS];
+        const int cls = i / SIM_MAX_STREAMS;
+        const SimList *from = &program->class_list[cls].streams[i % SIM_MAX_STREAMS];
         g_assert(from->count <= INT32_MAX);
         if (from->count > 0)
-            *list++ =
-                (List){.instrs = from->instrs, .count = (int32_t)from->count, .cls = i / SIM_MAX_STREAMS};
+            setup_list(e, cls, from, list++);
     }
 }
 
@@ -73,9 +81,9 @@ static void setup_slots(Engine *e)
 {
     const SimProgram *program = e->program;
     int ranks = program->classes * program->replicas;
-    e->ranks = new_lines(e->arena, sizeof(Rank), ranks);
-    e->memory = new_lines(e->arena, sizeof(RankMemory), ranks);
-    e->slots = new_lines(e->arena, sizeof(Slot), e->slot_count);
+    e->ranks = sim_new_lines(e->arena, sizeof(Rank), ranks);
+    e->memory = sim_new_lines(e->arena, sizeof(RankMemory), ranks);
+    e->slots = sim_new_lines(e->arena, sizeof(Slot), e->slot_count);
     Slot *slot = e->slots;
     int32_t list = 0; /* the first of the rank's class */
     for (int r = 0; r < ranks; r++) {
@@ -83,7 +91,7 @@ static void setup_slots(Engine *e)
         Rank *rank = &e->ranks[r];
         rank->cls = r / program->replicas;
         rank->first_slot = (int32_t)(slot - e->slots);
-        rank->slot_count = (int16_t)e->class_slot_count[rank->cls];
+        rank->slot_count = (int16_t)e->stream_slots[rank->cls * SIM_MAX_STREAMS].stride;
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             if (cls->streams[s].count == 0)
                 continue;
@@ -127,7 +135,7 @@ static int32_t *fill_group(Engine *e, int group, const int8_t *group_stream, int
         int stream = group_stream[rank->cls * SIM_MAX_GROUPS + group];
         e->members[instance->first_member + instance->member_count++] =
             stream < 0 ? SIM_NONE
-                       : e->slot_of_stream[rank->cls * SIM_MAX_STREAMS + stream] +
+                       : e->stream_slots[rank->cls * SIM_MAX_STREAMS + stream].first_slot +
                              r % program->replicas * rank->slot_count;
     }
     return member;

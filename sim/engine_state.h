@@ -37,10 +37,22 @@ _Static_assert(sizeof(Slot) == SIM_HALF_LINE, "a slot is half a line");
 
 /* The instructions of a stream of a class. */
 typedef struct {
-    const SimInstr *instrs;
+    _Alignas(SIM_HALF_LINE) const SimInstr *instrs;
     int32_t count;
     int32_t cls;
+    uint8_t
+        place_of_stream[SIM_MAX_STREAMS]; /* among the slots of a rank; SIM_NO_PLACE: it has no such stream */
 } List;
+
+_Static_assert(sizeof(List) == SIM_HALF_LINE, "a list is half a line");
+
+#define SIM_NO_PLACE UINT8_MAX
+
+/* A stream of the ranks of a class. */
+typedef struct {
+    int32_t first_slot; /* of the class's first rank; SIM_NONE: the class has no such stream */
+    int32_t stride;     /* from rank to rank */
+} StreamSlots;
 
 typedef struct {
     int64_t start_ps;
@@ -75,15 +87,21 @@ typedef struct {
 
 /* What the loop needs of a SimOp and its work. */
 typedef struct {
-    int64_t duration_ps;
-    int64_t compute_ps; /* of it: what the rank's speed scales */
-    int64_t weight;     /* amount of its first fair share */
+    _Alignas(SIM_HALF_LINE) int64_t duration_ps;
     int32_t first_share;
     int32_t start_mem, end_mem; /* in Engine.mems; SIM_NONE: nothing to note */
     uint16_t share_count;
     uint8_t main_part, stretch_part; /* SimPart: longest; the one that a slowed op grows */
     uint8_t kind, group;             /* the SimOp's */
 } OpInfo;
+
+_Static_assert(sizeof(OpInfo) == SIM_HALF_LINE, "an op is half a line");
+
+/* What speeds and contention need of them besides. */
+typedef struct {
+    int64_t compute_ps; /* of its duration: what the rank's speed scales */
+    int64_t weight;     /* amount of its first fair share */
+} OpRates;
 
 /* A share that can matter: those of rows which cannot be overfull are left out. */
 typedef struct {
@@ -147,12 +165,12 @@ typedef struct {
     Rank *ranks;
     RankMemory *memory; /* [ranks] */
     OpInfo *ops;
+    OpRates *op_rates;
     Share *shares;
     int32_t share_count;
     MemInfo *mems;
     ClassSums *sums;           /* [classes] */
-    int32_t *class_slot_count; /* a rank */
-    int32_t *slot_of_stream;   /* [class][SIM_MAX_STREAMS] of the class's first rank; SIM_NONE */
+    StreamSlots *stream_slots; /* [class][SIM_MAX_STREAMS] */
     bool runs_kernels[SIM_MAX_STREAMS];
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
@@ -196,6 +214,13 @@ void sim_setup_resources(Engine *engine);
 /* Capacity events of this instant, and the next one into the queue. */
 void sim_capacity_change(Engine *engine);
 
+/* Zeroed, on cache lines. */
+static inline void *sim_new_lines(OrrArena *arena, size_t size, int64_t count)
+{
+    const uintptr_t at = (uintptr_t)orr_arena_alloc(arena, size * (size_t)count + SIM_CACHE_LINE);
+    return (void *)((at + SIM_CACHE_LINE - 1) / SIM_CACHE_LINE * SIM_CACHE_LINE);
+}
+
 static inline const SimInstr *sim_slot_instr(const Engine *engine, const Slot *slot)
 {
     return &engine->lists[slot->list].instrs[slot->pc];
@@ -209,7 +234,8 @@ static inline int64_t sim_duration_on_ps(const Engine *engine, const Slot *slot,
 {
     if (engine->program->rank_speed == NULL || !engine->runs_kernels[slot->stream])
         return op->duration_ps;
-    return sim_duration_at_speed_ps(op->duration_ps, op->compute_ps, engine->program->rank_speed[slot->rank]);
+    return sim_duration_at_speed_ps(op->duration_ps, engine->op_rates[op - engine->ops].compute_ps,
+                                    engine->program->rank_speed[slot->rank]);
 }
 /* The collective that an op is for its rank; SIM_NONE: it is an op of its own. */
 static inline int32_t sim_collective_of(const Engine *engine, const Slot *slot, const OpInfo *op)
@@ -245,16 +271,19 @@ static inline void sim_fetch(const void *what)
 #endif
 }
 
-/* The slot that `slot` waits for: a stream of its own rank or of the same replica of another class; SIM_NONE when there
- * is no such stream. */
-static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)
+/* The slot that slot `index` waits for: a stream of its own rank or of the same replica of another class. */
+static inline int32_t sim_wait_target(const Engine *engine, int32_t index, const SimInstr *instr)
 {
-    const int own = engine->lists[slot->list].cls, cls = sim_wait_class(instr, own);
-    const int32_t first = engine->slot_of_stream[cls * SIM_MAX_STREAMS + sim_wait_stream(instr)];
-    if (first < 0)
-        return SIM_NONE;
-    const int replica = slot->rank - own * engine->program->replicas;
-    return first + replica * engine->class_slot_count[cls];
+    const Slot *slot = &engine->slots[index];
+    const List *list = &engine->lists[slot->list];
+    if (instr->wait_on < 0) {
+        const uint8_t place = list->place_of_stream[sim_wait_stream(instr)];
+        g_assert(place != SIM_NO_PLACE);
+        return index - slot->place + place;
+    }
+    const StreamSlots *target = &engine->stream_slots[instr->wait_on];
+    g_assert(target->first_slot >= 0);
+    return target->first_slot + (slot->rank - list->cls * engine->program->replicas) * target->stride;
 }
 
 #endif

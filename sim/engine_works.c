@@ -9,8 +9,11 @@ bool sim_fail_clock(GError **error)
     return false;
 }
 
-static bool setup_op(const SimOp *op, const SimWork *work, OpInfo *info, GError **error)
+static bool setup_op(Engine *e, int32_t index, GError **error)
 {
+    const SimOp *op = &e->program->ops[index];
+    const SimWork *work = &e->program->works[op->work];
+    OpInfo *info = &e->ops[index];
     int main_part = SIM_PART_COMPUTE;
     for (int part = 0; part < SIM_PART_COUNT; part++) {
         g_assert(work->part_ps[part] >= 0);
@@ -22,7 +25,7 @@ static bool setup_op(const SimOp *op, const SimWork *work, OpInfo *info, GError 
         return sim_fail_clock(error);
     info->kind = op->kind;
     info->group = op->group;
-    info->compute_ps = sim_work_compute_ps(work);
+    e->op_rates[index].compute_ps = sim_work_compute_ps(work);
     info->main_part = (uint8_t)main_part;
     info->stretch_part = work->part_ps[SIM_PART_COMPUTE] > 0 ? SIM_PART_COMPUTE : (uint8_t)main_part;
     return true;
@@ -48,12 +51,14 @@ static void check_op(const SimProgram *program, const SimOp *op)
 /* How often each op of the list runs. */
 static int32_t count_uses(Reader *reader, const SimList *list)
 {
-    const SimProgram *program = reader->engine->program;
+    const int32_t ops = reader->engine->program->op_count,
+                  streams = reader->engine->program->classes * SIM_MAX_STREAMS;
+    const SimInstr *const end = list->instrs + list->count;
+    int32_t *const uses = reader->uses;
     int32_t used = 0;
-    for (int64_t i = 0; i < list->count; i++) {
-        const SimInstr *instr = &list->instrs[i];
-        g_assert(instr->wait_on < program->classes * SIM_MAX_STREAMS && instr->op < program->op_count);
-        if (instr->op != SIM_ONLY_WAITS && reader->uses[instr->op]++ == 0)
+    for (const SimInstr *instr = list->instrs; instr < end; instr++) {
+        g_assert(instr->wait_on < streams && instr->op < ops);
+        if (instr->op != SIM_ONLY_WAITS && uses[instr->op]++ == 0)
             reader->used[used++] = instr->op;
     }
     return used;
@@ -177,8 +182,8 @@ static void setup_shares(Engine *e)
         g_assert(own <= UINT16_MAX && count < INT32_MAX - UINT16_MAX);
         const SimShare *share;
         for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++) {
-            if (share->mode == SIM_SHARE_FAIR && e->ops[i].weight == 0)
-                e->ops[i].weight = share->amount;
+            if (share->mode == SIM_SHARE_FAIR && e->op_rates[i].weight == 0)
+                e->op_rates[i].weight = share->amount;
         }
         e->ops[i].first_share = count;
         e->ops[i].share_count = (uint16_t)own;
@@ -246,7 +251,8 @@ bool sim_setup_works(Engine *e, int8_t *group_stream, GError **error)
 {
     const SimProgram *program = e->program;
     const int rows = program->resource_count;
-    e->ops = ORR_ARENA_NEW(e->arena, OpInfo, program->op_count);
+    e->ops = sim_new_lines(e->arena, sizeof(OpInfo), program->op_count);
+    e->op_rates = ORR_ARENA_NEW(e->arena, OpRates, program->op_count);
     e->sums = ORR_ARENA_NEW(e->arena, ClassSums, program->classes);
     e->row_matters = ORR_ARENA_NEW(e->arena, bool, rows);
     Reader reader = {.engine = e,
@@ -258,7 +264,7 @@ bool sim_setup_works(Engine *e, int8_t *group_stream, GError **error)
     bool ok = true;
     for (int32_t i = 0; ok && i < program->op_count; i++) {
         check_op(program, &program->ops[i]);
-        ok = setup_op(&program->ops[i], &program->works[program->ops[i].work], &e->ops[i], error);
+        ok = setup_op(e, i, error);
     }
     for (int i = 0; ok && i < program->classes * SIM_MAX_STREAMS; i++)
         ok = read_stream(&reader, i / SIM_MAX_STREAMS, i % SIM_MAX_STREAMS, error);

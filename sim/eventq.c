@@ -11,7 +11,7 @@
 
 #define RECENT_BITS 8
 #define NEAR_FILL   128 /* a slot of so many instants or fewer is sorted, another divided */
-#define SMALL_FILL  48  /* the same of a small queue, whose events need no fetching */
+#define SMALL_FILL  24  /* the same of a small queue, whose events need no fetching */
 #define NEAR_SPACE  256
 #define FEW_NEAR    24 /* searched from the end */
 #define FEW         24 /* sorted by insertion alone */
@@ -40,8 +40,8 @@ struct SimEventq {
     int64_t near_last_ps;               /* instants up to here are in `near`, later ones on the wheel */
     int32_t near_at, near_end;          /* what is left of near */
     SimWheel wheel;
-    SimWheelEntry near[NEAR_SPACE]; /* by time */
-    SimWheelEntry recent[1 << RECENT_BITS];
+    SimWheelEntry near[NEAR_SPACE];   /* by time */
+    int32_t recent[1 << RECENT_BITS]; /* instants by a hash of their time */
 };
 
 SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity)
@@ -58,8 +58,7 @@ SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity)
     q->near_last_ps = NONE;
     for (int32_t i = 0; i < capacity; i++)
         q->events[i].instant = NONE;
-    for (int i = 0; i < 1 << RECENT_BITS; i++)
-        q->recent[i].time_ps = NONE;
+    q->instants[0].time_ps = NONE; /* what `recent` names before any other */
     return q;
 }
 
@@ -245,7 +244,7 @@ static int32_t drop_empty(SimEventq *q, SimWheelEntry *entries, int32_t count)
 }
 
 /* Instants whose events were all removed are found when their time comes, or here. */
-static void drop_all_empty(SimEventq *q)
+static G_GNUC_NO_INLINE void drop_all_empty(SimEventq *q)
 {
     q->near_end = q->near_at + drop_empty(q, q->near + q->near_at, q->near_end - q->near_at);
     SimWheel *wheel = &q->wheel;
@@ -271,22 +270,20 @@ static inline int32_t new_instant(SimEventq *q, int64_t time_ps)
         q->free_instant = q->instants[instant].last;
     else
         instant = q->next_instant++;
-    q->instants[instant] = (Instant){.time_ps = time_ps, .first = NONE};
+    q->instants[instant].time_ps = time_ps;
+    q->instants[instant].first = NONE;
     return instant;
 }
 
-/* The youngest instant of this time, or a new one. */
-static inline int32_t instant_at(SimEventq *q, int64_t time_ps)
+/* The youngest instant of a time that is near, or a new one. */
+static int32_t instant_near(SimEventq *q, int64_t time_ps)
 {
-    int32_t at = NONE;
-    if (time_ps <= q->near_last_ps) {
-        at = place_near(q, time_ps);
-        if (at > q->near_at && q->near[at - 1].time_ps == time_ps)
-            return q->near[at - 1].instant;
-    }
+    int32_t at = place_near(q, time_ps);
+    if (at > q->near_at && q->near[at - 1].time_ps == time_ps)
+        return q->near[at - 1].instant;
     const int32_t end = q->near_end;
     const SimWheelEntry entry = {.time_ps = time_ps, .instant = new_instant(q, time_ps)};
-    if (time_ps <= q->near_last_ps && q->near_end == NEAR_SPACE)
+    if (q->near_end == NEAR_SPACE)
         make_room(q);
     if (time_ps > q->near_last_ps)
         sim_wheel_add(&q->wheel, entry);
@@ -295,15 +292,37 @@ static inline int32_t instant_at(SimEventq *q, int64_t time_ps)
     return entry.instant;
 }
 
+static inline int32_t *recent_of(SimEventq *q, int64_t time_ps)
+{
+    /* Fibonacci hashing: times are multiples of common periods, so the low bits alone would collide. */
+    return &q->recent[((uint64_t)time_ps * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS)];
+}
+
+static G_GNUC_NO_INLINE void push_near(SimEventq *q, int32_t event, int64_t time_ps)
+{
+    const int32_t instant = instant_near(q, time_ps);
+    *recent_of(q, time_ps) = instant;
+    append_event(q, instant, event);
+}
+
+static G_GNUC_NO_INLINE void push_later(SimEventq *q, int32_t event, int64_t time_ps)
+{
+    const SimWheelEntry entry = {.time_ps = time_ps, .instant = new_instant(q, time_ps)};
+    *recent_of(q, time_ps) = entry.instant;
+    append_event(q, entry.instant, event);
+    sim_wheel_add(&q->wheel, entry);
+}
+
 void sim_eventq_push(SimEventq *q, int32_t event, int64_t time_ps)
 {
     g_assert(q->events[event].instant == NONE && time_ps >= q->now_ps);
-    /* Fibonacci hashing: times are multiples of common periods, so the low bits alone would collide. */
-    SimWheelEntry *recent =
-        &q->recent[((uint64_t)time_ps * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS)];
-    if (recent->time_ps != time_ps || q->instants[recent->instant].time_ps != time_ps)
-        *recent = (SimWheelEntry){.time_ps = time_ps, .instant = instant_at(q, time_ps)};
-    append_event(q, recent->instant, event);
+    const int32_t recent = *recent_of(q, time_ps);
+    if (q->instants[recent].time_ps == time_ps)
+        append_event(q, recent, event);
+    else if (time_ps <= q->near_last_ps)
+        push_near(q, event, time_ps);
+    else
+        push_later(q, event, time_ps);
 }
 
 void sim_eventq_remove(SimEventq *q, int32_t event)
@@ -335,14 +354,16 @@ static inline int32_t first_near(SimEventq *q)
     return NONE;
 }
 
-static inline void take(SimEventq *q, int32_t event)
+/* The first event of the instant that comes next. */
+static inline void take(SimEventq *q, int32_t event, int64_t *ret_time_ps)
 {
-    Event *e = &q->events[event];
-    const int32_t instant = e->instant, next = e->next;
-    e->instant = NONE;
-    q->instants[instant].first = next;
+    const SimWheelEntry *at = &q->near[q->near_at];
+    const int32_t next = q->events[event].next;
+    q->events[event].instant = NONE;
+    q->instants[at->instant].first = next;
+    *ret_time_ps = at->time_ps;
     if (next == NONE) {
-        free_instant(q, instant);
+        free_instant(q, at->instant);
         q->near_at++;
     } else {
         q->events[next].prev = NONE;
@@ -356,7 +377,19 @@ int32_t sim_eventq_ahead(const SimEventq *q, int32_t instants)
     return at < q->near_end ? q->instants[q->near[at].instant].first : NONE;
 }
 
-bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
+static inline void pop_near(SimEventq *q, int32_t event, int64_t *ret_time_ps, int32_t *ret_event)
+{
+    *ret_event = event;
+    take(q, event, &q->now_ps);
+    *ret_time_ps = q->now_ps;
+    const int32_t later = q->item_count > 0 ? sim_eventq_ahead(q, FETCH_FIRST) : NONE;
+    if (later != NONE) {
+        fetch_item(q, later);
+        orr_prefetch(&q->events[later]);
+    }
+}
+
+static G_GNUC_NO_INLINE bool pop_later(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 {
     int32_t event;
     while ((event = first_near(q)) == NONE) {
@@ -366,14 +399,16 @@ bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
             return false;
         }
     }
-    q->now_ps = *ret_time_ps = q->near[q->near_at].time_ps;
-    *ret_event = event;
-    take(q, event);
-    const int32_t later = sim_eventq_ahead(q, FETCH_FIRST);
-    if (later != NONE) {
-        fetch_item(q, later);
-        orr_prefetch(&q->events[later]);
-    }
+    pop_near(q, event, ret_time_ps, ret_event);
+    return true;
+}
+
+bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
+{
+    const int32_t event = first_near(q);
+    if (event == NONE)
+        return pop_later(q, ret_time_ps, ret_event);
+    pop_near(q, event, ret_time_ps, ret_event);
     return true;
 }
 
@@ -391,6 +426,6 @@ bool sim_eventq_pop_at(SimEventq *q, int64_t time_ps, int32_t *ret_event)
     if (q->near[q->near_at].time_ps != time_ps)
         return false;
     *ret_event = event;
-    take(q, event);
+    take(q, event, &time_ps);
     return true;
 }

@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+/* A forward and a backward of each stage and micro-batch, an op and a message each, and where their results are. */
+static void reserve_lists(const Builder *b)
+{
+    const size_t results = (size_t)DIRECTIONS * (size_t)b->stages * (size_t)b->microbatches;
+    orr_arena_reserve(b->arena, results * (2 * sizeof(SimInstr) + sizeof(int32_t)));
+}
+
 static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
 {
     *b = (Builder){.plan = plan,
@@ -26,6 +33,7 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
     b->left_bytes = ORR_ARENA_NEW(arena, int64_t, b->ranks);
     b->caches = ORR_ARENA_NEW(arena, StageCache, b->stages);
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
+    reserve_lists(b);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const int64_t results = (int64_t)b->stages * b->microbatches;
         int32_t *ready = ORR_ARENA_NEW(arena, int32_t, results);
@@ -214,8 +222,7 @@ static void write_rank(Builder *b, int rank, const SimOrder *order)
     sim_window_plan(&rb);
     sim_update_start(&rb);
     sim_emit_start_gathers(&rb);
-    for (int64_t i = 0; i < order->count; i++)
-        sim_emit_pass_op(&rb, i, &order->ops[i]);
+    sim_emit_passes(&rb);
     sim_emit_step_end(&rb);
     for (int c = 0; c < b->chunks; c++) {
         const Chunk *chunk = &rb.chunks[c];
@@ -230,19 +237,19 @@ static void write_rank(Builder *b, int rank, const SimOrder *order)
 /* Rank after rank: while one is written its order and its neighbours' waits are in the cache. */
 static bool write_ranks(Builder *b, GError **error)
 {
-    uint8_t *done = ORR_ARENA_NEW(b->arena, uint8_t, (int64_t)b->chunks * b->microbatches);
+    OrrArena *scratch = orr_arena_new();
     bool ok = true;
     for (int r = 0; ok && r < b->ranks; r++) {
-        OrrArena *scratch = b->orders == NULL ? orr_arena_new() : NULL;
         SimOrder own;
-        if (scratch != NULL)
+        orr_arena_clear(scratch);
+        if (b->orders == NULL)
             b->plan->schedule->generate(&b->plan->shape, r, scratch, &own);
-        const SimOrder *order = scratch != NULL ? &own : &b->orders[r];
-        ok = sim_order_check(b, r, order, done, error);
+        const SimOrder *order = b->orders == NULL ? &own : &b->orders[r];
+        ok = sim_order_check(b, r, order, scratch, error);
         if (ok)
             write_rank(b, r, order);
-        orr_arena_free(scratch);
     }
+    orr_arena_free(scratch);
     return ok;
 }
 

@@ -136,9 +136,9 @@ typedef struct {
     int32_t microbatch;
 } Pass;
 
-/* program_order.c: every pass of each stage of the rank and each micro-batch once, producers first. `done` has a place
- * for each chunk and micro-batch. */
-bool sim_order_check(const Builder *builder, int rank, const SimOrder *order, uint8_t *done, GError **error);
+/* program_order.c: every pass of each stage of the rank and each micro-batch once, producers first. */
+bool sim_order_check(const Builder *builder, int rank, const SimOrder *order, OrrArena *scratch,
+                     GError **error);
 
 /* program_reduce.c */
 /* A collective of `group`, alone on its rank where it has one member; returns its index. */
@@ -154,7 +154,7 @@ void sim_emit_start_gathers(RankBuilder *rb);
 void sim_emit_gathers_on_use(RankBuilder *rb, Chunk *chunk, int64_t position);
 
 /* program_pass.c */
-void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
+void sim_emit_passes(RankBuilder *rb); /* in the rank's order */
 /* The LM head's weight gradients that its backwards left out, and the reduction that had to wait for them. */
 void sim_emit_deferred_head(RankBuilder *rb);
 

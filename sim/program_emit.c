@@ -31,11 +31,6 @@ bool sim_makes_weight_gradient(SimPass pass)
     return pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT;
 }
 
-SimStream sim_send_stream(Direction direction)
-{
-    return direction == ALONG_MODEL ? SIM_STREAM_SEND_NEXT : SIM_STREAM_SEND_PREV;
-}
-
 SimStream sim_reduce_stream(const SimPlan *plan)
 {
     return plan->zero == 3 && !plan->one_data_stream ? SIM_STREAM_REDUCE : SIM_STREAM_DATA;

@@ -44,7 +44,10 @@ static inline int32_t sim_emit_wait_for(RankBuilder *rb, SimStream stream, const
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
 bool sim_makes_weight_gradient(SimPass pass);
-SimStream sim_send_stream(Direction direction);
+static inline SimStream sim_send_stream(Direction direction)
+{
+    return direction == ALONG_MODEL ? SIM_STREAM_SEND_NEXT : SIM_STREAM_SEND_PREV;
+}
 SimStream sim_reduce_stream(const SimPlan *plan);
 
 #endif

@@ -2,8 +2,6 @@
  * outside, so the messages name rank, pass, stage and micro-batch. */
 #include "sim/program_builder.h"
 
-#include <string.h>
-
 enum { DONE_FORWARD = 1, DONE_BACKWARD = 2, DONE_WEIGHT = 4 };
 
 static const char *const PASS_NAMES[] = {
@@ -53,9 +51,10 @@ static const uint8_t *done_beside(const Builder *b, const uint8_t *done, int ran
 }
 
 /* Takes the pass down where it fits behind what is done. */
-static inline bool take_pass(const Builder *b, const Checked *chunks, SimPass pass, int chunk, int microbatch)
+static inline bool take_pass(const Checked *chunks, unsigned chunk_count, unsigned microbatches, SimPass pass,
+                             int chunk, int microbatch)
 {
-    if ((unsigned)chunk >= (unsigned)b->chunks || (unsigned)microbatch >= (unsigned)b->microbatches)
+    if ((unsigned)chunk >= chunk_count || (unsigned)microbatch >= microbatches)
         return false;
     const Checked *at = &chunks[chunk];
     const uint8_t makes = MAKES[pass], needs = NEEDS[pass], found = at->done[microbatch];
@@ -123,9 +122,10 @@ static bool check_complete(const Builder *b, const uint8_t *done, int stage, GEr
     return true;
 }
 
-bool sim_order_check(const Builder *b, int rank, const SimOrder *order, uint8_t *done, GError **error)
+bool sim_order_check(const Builder *b, int rank, const SimOrder *order, OrrArena *scratch, GError **error)
 {
-    Checked *chunks = ORR_ARENA_NEW(b->arena, Checked, b->chunks);
+    uint8_t *done = ORR_ARENA_NEW(scratch, uint8_t, (int64_t)b->chunks * b->microbatches);
+    Checked *chunks = ORR_ARENA_NEW(scratch, Checked, b->chunks);
     for (int c = 0; c < b->chunks; c++) {
         const int stage = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, c);
         chunks[c] = (Checked){.stage = stage,
@@ -133,14 +133,14 @@ bool sim_order_check(const Builder *b, int rank, const SimOrder *order, uint8_t 
                               .before = done_beside(b, done, rank, stage, stage - 1),
                               .after = done_beside(b, done, rank, stage, stage + 1)};
     }
-    memset(done, 0, (size_t)b->chunks * (size_t)b->microbatches);
-    for (int64_t i = 0; i < order->count; i++) {
-        const SimPassOp *op = &order->ops[i];
+    const unsigned count = (unsigned)b->chunks, microbatches = (unsigned)b->microbatches;
+    const SimPassOp *const end = order->ops + order->count;
+    for (const SimPassOp *op = order->ops; op < end; op++) {
         const bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
         const SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
-        if (!take_pass(b, chunks, first, op->chunk, op->microbatch))
+        if (!take_pass(chunks, count, microbatches, first, op->chunk, op->microbatch))
             return fail_pass(b, chunks, rank, first, op->chunk, op->microbatch, error);
-        if (pair && !take_pass(b, chunks, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2))
+        if (pair && !take_pass(chunks, count, microbatches, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2))
             return fail_pass(b, chunks, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error);
     }
     for (int c = 0; c < b->chunks; c++) {

@@ -19,14 +19,14 @@ static SimTag tag_of(SimPass pass)
     return TAGS[pass];
 }
 
-static Direction direction_of(SimPass pass)
+static inline Direction direction_of(SimPass pass)
 {
     return pass == SIM_PASS_FORWARD ? ALONG_MODEL : AGAINST_MODEL;
 }
 
 /* An op (or SIM_ONLY_WAITS) behind the neighbour's result; on the same rank the order itself guarantees that. Where the
  * neighbour is not written yet the wait says for which micro-batch it is, and which wait of the stage was before it. */
-static int32_t emit_behind_input(RankBuilder *rb, const Pass *pass, int32_t op, int32_t microbatch)
+static inline int32_t emit_behind_input(RankBuilder *rb, const Pass *pass, int32_t op, int32_t microbatch)
 {
     const Builder *b = rb->builder;
     const Direction direction = direction_of(pass->pass);
@@ -51,7 +51,7 @@ static int32_t emit_behind_input(RankBuilder *rb, const Pass *pass, int32_t op, 
 }
 
 /* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
-static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
+static inline void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
 {
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
         return;
@@ -132,7 +132,7 @@ static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
 }
 
 /* The pass over the whole stage. */
-static int32_t whole_op(RankBuilder *rb, Chunk *chunk, const Pass *pass)
+static inline int32_t whole_op(RankBuilder *rb, Chunk *chunk, const Pass *pass)
 {
     Builder *b = rb->builder;
     int32_t *cached = &b->caches[chunk->stage_index].op[pass->pass];
@@ -217,7 +217,7 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
 }
 
 /* Nothing starts or arrives inside the pass. */
-static bool in_one_piece(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
+static inline bool in_one_piece(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
 {
     if (chunk->plain && pass->position != chunk->first_forward && pass->position != chunk->last_grad)
         return true;
@@ -228,21 +228,24 @@ static bool in_one_piece(const RankBuilder *rb, const Chunk *chunk, const Pass *
            !(chunk->sharded && sim_pass_uses_weights(pass->pass));
 }
 
-static void emit_pass(RankBuilder *rb, const Pass *pass)
+static G_GNUC_NO_INLINE int32_t emit_segments(RankBuilder *rb, Chunk *chunk, const Pass *pass)
+{
+    const int segments = chunk->stage->segment_count;
+    int32_t index = SIM_NONE;
+    emit_behind_input(rb, pass, SIM_ONLY_WAITS, SIM_NONE);
+    sim_emit_gathers_on_use(rb, chunk, pass->position);
+    const bool reduce = sim_reduces_after(rb, chunk, pass);
+    for (int i = 0; i < segments; i++)
+        index = emit_segment(rb, chunk, pass->pass == SIM_PASS_FORWARD ? i : segments - 1 - i, pass, reduce);
+    return index;
+}
+
+static inline void emit_pass(RankBuilder *rb, const Pass *pass)
 {
     Chunk *chunk = &rb->chunks[pass->chunk];
-    int segments = chunk->stage->segment_count;
-    int32_t index = SIM_NONE;
-    if (in_one_piece(rb, chunk, pass)) {
-        index = emit_behind_input(rb, pass, whole_op(rb, chunk, pass), pass->microbatch);
-    } else {
-        emit_behind_input(rb, pass, SIM_ONLY_WAITS, SIM_NONE);
-        sim_emit_gathers_on_use(rb, chunk, pass->position);
-        const bool reduce = sim_reduces_after(rb, chunk, pass);
-        for (int i = 0; i < segments; i++)
-            index =
-                emit_segment(rb, chunk, pass->pass == SIM_PASS_FORWARD ? i : segments - 1 - i, pass, reduce);
-    }
+    const int32_t index = in_one_piece(rb, chunk, pass)
+                              ? emit_behind_input(rb, pass, whole_op(rb, chunk, pass), pass->microbatch)
+                              : emit_segments(rb, chunk, pass);
     pass_on_result(rb, pass, index);
 }
 
@@ -277,27 +280,43 @@ static void emit_pair(RankBuilder *rb, const Pass *forward, const Pass *backward
     }
 }
 
-void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op)
+/* Weights or activations that come and go by segment need the two passes apart. */
+static bool overlaps(const RankBuilder *rb, const Chunk *ahead, const Chunk *back)
 {
-    Pass first = {
-        .pass = (SimPass)op->pass, .position = position, .chunk = op->chunk, .microbatch = op->microbatch};
-    if (op->pass != SIM_PASS_FORWARD_BACKWARD) {
-        emit_pass(rb, &first);
-        return;
-    }
-    Pass second = {
-        .pass = SIM_PASS_BACKWARD, .position = position, .chunk = op->chunk2, .microbatch = op->microbatch2};
-    first.pass = SIM_PASS_FORWARD;
-    /* Weights or activations that come and go by segment need the two passes apart. */
-    const Chunk *ahead = &rb->chunks[op->chunk], *back = &rb->chunks[op->chunk2];
-    bool overlapped = sim_work_duration_ps(&ahead->stage->overlapped_pair) > 0 && !ahead->sharded &&
-                      !back->sharded && ahead->stage->offloaded == 0 && back->stage->offloaded == 0 &&
-                      !rb->builder->plan->offload.on;
-    if (overlapped) {
-        emit_pair(rb, &first, &second);
+    return sim_work_duration_ps(&ahead->stage->overlapped_pair) > 0 && !ahead->sharded && !back->sharded &&
+           ahead->stage->offloaded == 0 && back->stage->offloaded == 0 && !rb->builder->plan->offload.on;
+}
+
+static G_GNUC_NO_INLINE void emit_two_passes(RankBuilder *rb, int64_t position, const SimPassOp *op)
+{
+    const Pass forward = {.pass = SIM_PASS_FORWARD,
+                          .position = position,
+                          .chunk = op->chunk,
+                          .microbatch = op->microbatch},
+               backward = {.pass = SIM_PASS_BACKWARD,
+                           .position = position,
+                           .chunk = op->chunk2,
+                           .microbatch = op->microbatch2};
+    if (overlaps(rb, &rb->chunks[op->chunk], &rb->chunks[op->chunk2])) {
+        emit_pair(rb, &forward, &backward);
     } else {
-        emit_pass(rb, &first);
-        emit_pass(rb, &second);
+        emit_pass(rb, &forward);
+        emit_pass(rb, &backward);
+    }
+}
+
+void sim_emit_passes(RankBuilder *rb)
+{
+    const SimOrder *order = rb->order;
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
+        if (op->pass == SIM_PASS_FORWARD_BACKWARD)
+            emit_two_passes(rb, i, op);
+        else
+            emit_pass(rb, &(Pass){.pass = (SimPass)op->pass,
+                                  .position = i,
+                                  .chunk = op->chunk,
+                                  .microbatch = op->microbatch});
     }
 }
 

@@ -195,6 +195,39 @@ static void test_arena(void)
     g_rand_free(rand);
 }
 
+/* What was given back is handed out zeroed again. */
+static void test_arena_clear(void)
+{
+    enum { COUNT = 4096 };
+    static const unsigned char ZERO[48];
+    OrrArena *arena = orr_arena_new();
+    orr_arena_clear(arena);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            unsigned char *bytes = orr_arena_alloc(arena, sizeof ZERO);
+            g_assert_true(memcmp(bytes, ZERO, sizeof ZERO) == 0);
+            memset(bytes, 0xa5, sizeof ZERO);
+        }
+        g_assert_cmpuint(orr_arena_used_bytes(arena), ==, COUNT * sizeof ZERO);
+        orr_arena_clear(arena);
+        g_assert_cmpuint(orr_arena_used_bytes(arena), ==, 0);
+    }
+    orr_arena_free(arena);
+}
+
+/* What was reserved comes in one row. */
+static void test_arena_reserve(void)
+{
+    enum { SIZE = 1024, COUNT = 1024 };
+    OrrArena *arena = orr_arena_new();
+    (void)orr_arena_alloc(arena, SIZE);
+    orr_arena_reserve(arena, (size_t)SIZE * COUNT);
+    const unsigned char *first = orr_arena_alloc(arena, SIZE);
+    for (int i = 1; i < COUNT; i++)
+        g_assert_true((unsigned char *)orr_arena_alloc(arena, SIZE) == first + (size_t)SIZE * (size_t)i);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -204,5 +237,7 @@ int main(int argc, char **argv)
     g_test_add_func("/base/text/nearest", test_nearest);
     g_test_add_func("/base/file", test_file);
     g_test_add_func("/base/arena", test_arena);
+    g_test_add_func("/base/arena-clear", test_arena_clear);
+    g_test_add_func("/base/arena-reserve", test_arena_reserve);
     return g_test_run();
 }
