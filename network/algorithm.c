@@ -11,14 +11,30 @@ static int64_t below(const NetPiece *piece, int64_t limit)
     return MIN((limit - piece->first + piece->stride - 1) / piece->stride, piece->count);
 }
 
+/* Bytes of every chunk, and how many of them have one more. */
+typedef struct Chunks {
+    int64_t bytes, longer;
+} Chunks;
+
+static Chunks cut(const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes)
+{
+    if (algorithm->op == NET_SEND_RECV)
+        return (Chunks){.bytes = bytes};
+    const int64_t total = algorithm->op == NET_ALL_TO_ALL ? bytes * shape->ranks : bytes;
+    const int64_t chunks = algorithm->chunks(shape);
+    return (Chunks){total / chunks, total % chunks};
+}
+
+static int64_t bytes_of(const Chunks *chunks, const NetPiece *piece)
+{
+    return piece->count * chunks->bytes + (chunks->longer > 0 ? below(piece, chunks->longer) : 0);
+}
+
 int64_t net_piece_bytes(const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes,
                         const NetPiece *piece)
 {
-    if (algorithm->op == NET_SEND_RECV)
-        return bytes * piece->count;
-    const int64_t total = algorithm->op == NET_ALL_TO_ALL ? bytes * shape->ranks : bytes;
-    const int64_t chunks = algorithm->chunks(shape);
-    return piece->count * (total / chunks) + below(piece, total % chunks);
+    const Chunks chunks = cut(algorithm, shape, bytes);
+    return bytes_of(&chunks, piece);
 }
 
 void net_step_clear(NetStep *step)
@@ -46,6 +62,7 @@ void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape 
                    int index)
 {
     const int ranks = shape->ranks + net_algorithm_switches(algorithm, shape);
+    const Chunks chunks = cut(algorithm, shape, bytes);
     if (step->first_of == NULL)
         step->first_of = g_new0(int32_t, ranks + 1);
     step->count = 0;
@@ -56,8 +73,14 @@ void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape 
         algorithm->sends(shape, rank, index, &step->scratch);
         for (int i = 0; i < step->scratch.count; i++) {
             const NetPiece *piece = &step->scratch.pieces[i];
-            add_message(step, rank, piece->peer, net_piece_bytes(algorithm, shape, bytes, piece), first);
+            add_message(step, rank, piece->peer, bytes_of(&chunks, piece), first);
         }
     }
     step->first_of[ranks] = step->count;
+}
+
+bool net_step_same(const NetStep *a, const NetStep *b)
+{
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->messages, b->messages, sizeof *a->messages * (gsize)a->count) == 0);
 }

@@ -114,6 +114,8 @@ typedef struct NetStep {
 void net_step_clear(NetStep *step);
 void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes,
                    int index);
+/* The same messages, in the same order. */
+bool net_step_same(const NetStep *a, const NetStep *b);
 
 /* ceil(log2 n); 0 for 1. */
 int net_log2_up(int n);

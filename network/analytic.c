@@ -24,6 +24,8 @@ typedef struct Pass {
     NetGround *ground;
     Port *out, *in; /* [links] */
     int64_t *ready, *then;
+    int64_t pace_ps; /* that the last step took of every rank; -1: not of every rank the same */
+    bool keeps;      /* routes of this step, which was sent before, as far as there is room */
 } Pass;
 
 /* Adaptive routing may spread what a GPU with several ports sends, in ways that are not known here. */
@@ -93,18 +95,50 @@ static void note_step(NetGround *g, const NetStep *step, int index, int64_t end_
     }
 }
 
-static bool run_steps(Pass *pass, NetStep *step, GError **error)
+/* A step in which all ranks went on by the same time repeats itself when it is sent again, over the same routes. False: these
+ * are wanted and not kept yet. */
+static bool repeat(Pass *pass, int index)
+{
+    NetRouteLog *log = pass->ground->log;
+    if (log != NULL && !net_route_log_again(log, index) && !pass->keeps) {
+        net_route_log_keep(log, index, net_routes_found(pass->ground->routes));
+        pass->keeps = true;
+        return false;
+    }
+    for (int r = 0; r < pass->ground->ranks; r++)
+        pass->ready[r] += pass->pace_ps;
+    return true;
+}
+
+static bool run_step(Pass *pass, const NetStep *step, int index, GError **error)
+{
+    const NetGround *g = pass->ground;
+    memcpy(pass->then, pass->ready, sizeof(int64_t) * (gsize)g->ranks);
+    for (int i = 0; i < step->count; i++)
+        if (!message(pass, &step->messages[i], index, error))
+            return false;
+    pass->pace_ps = pass->then[0] - pass->ready[0];
+    for (int r = 0; r < g->ranks; r++)
+        if (pass->then[r] - pass->ready[r] != pass->pace_ps)
+            pass->pace_ps = -1;
+    memcpy(pass->ready, pass->then, sizeof(int64_t) * (gsize)g->ranks);
+    return true;
+}
+
+/* `steps`: two, at hand and before. */
+static bool run_steps(Pass *pass, NetStep *steps, GError **error)
 {
     NetGround *g = pass->ground;
     const NetRun *run = g->run;
     int64_t last = 0;
+    pass->pace_ps = -1;
     for (int s = 0; s < g->result->step_count; s++) {
+        NetStep *step = &steps[s % 2];
         net_step_fill(step, run->algorithm, &run->shape, run->bytes, s);
-        memcpy(pass->then, pass->ready, sizeof(int64_t) * (gsize)g->ranks);
-        for (int i = 0; i < step->count; i++)
-            if (!message(pass, &step->messages[i], s, error))
-                return false;
-        memcpy(pass->ready, pass->then, sizeof(int64_t) * (gsize)g->ranks);
+        const bool again = pass->pace_ps >= 0 && net_step_same(step, &steps[(s + 1) % 2]);
+        pass->keeps = pass->keeps && again;
+        if (!(again && repeat(pass, s)) && !run_step(pass, step, s, error))
+            return false;
         for (int r = 0; r < g->ranks; r++)
             last = MAX(last, pass->ready[r]);
         note_step(g, step, s, last);
@@ -122,9 +156,10 @@ bool net_analytic(NetGround *g, GError **error)
     pass.in = g_new0(Port, g->run->topology->link_count);
     pass.ready = g_new0(int64_t, g->ranks);
     pass.then = g_new0(int64_t, g->ranks);
-    NetStep step = {0};
-    const bool ok = run_steps(&pass, &step, error);
-    net_step_clear(&step);
+    NetStep steps[2] = {{0}};
+    const bool ok = run_steps(&pass, steps, error);
+    net_step_clear(&steps[0]);
+    net_step_clear(&steps[1]);
     g_free(pass.out);
     g_free(pass.in);
     g_free(pass.ready);

@@ -20,6 +20,7 @@ static void new_slots(NetFlows *f, int32_t slots)
     const size_t entries = (size_t)slots << f->shift;
     f->flows = lines(arena, sizeof(NetFlow), (size_t)slots);
     f->shares = lines(arena, sizeof(NetShare), (size_t)slots);
+    f->hop_count = ORR_ARENA_NEW(arena, uint8_t, slots);
     f->path = ORR_ARENA_NEW(arena, int32_t, entries);
     f->position = ORR_ARENA_NEW(arena, int32_t, entries);
     f->newcomers = ORR_ARENA_NEW(arena, int32_t, slots);
@@ -38,13 +39,16 @@ static void new_links(NetFlows *f)
     f->given = lines(f->arena, sizeof(NetGiven), (size_t)links);
     f->dirty = ORR_ARENA_NEW(f->arena, int32_t, links);
     f->eased = ORR_ARENA_NEW(f->arena, bool, links);
-    f->carried = ORR_ARENA_NEW(f->arena, int64_t, links);
-    f->concerned = ORR_ARENA_NEW(f->arena, int32_t, links);
-    f->next_level = ORR_ARENA_NEW(f->arena, double, links + NET_BLOCK);
-    f->least = ORR_ARENA_NEW(f->arena, double, links / NET_BLOCK + 1);
+    f->capacity = ORR_ARENA_NEW(f->arena, double, links);
+    f->crowded = ORR_ARENA_NEW(f->arena, uint64_t, links / 64 + 1);
+    const int blocks = links / NET_BLOCK + 1;
+    f->concerned = ORR_ARENA_NEW(f->arena, int32_t, links + 1);
+    f->next_level = ORR_ARENA_NEW(f->arena, double, blocks * NET_BLOCK);
+    f->least = ORR_ARENA_NEW(f->arena, double, blocks);
     for (int l = 0; l < links; l++) {
         const int64_t capacity = f->topology->links[l].bytes_per_s;
-        f->links[l] = (NetFlowLink){.capacity = (double)capacity, .spare = capacity};
+        f->capacity[l] = (double)capacity;
+        f->links[l] = (NetFlowLink){.spare = capacity, .room = 1};
         f->given[l] = (NetGiven){.held = INFINITY, .full = (float)((double)capacity * NET_SAME)};
         most = MAX(most, capacity);
     }
@@ -74,7 +78,18 @@ const int32_t *net_flows_on(NetFlows *f)
 
 int64_t net_flows_carried(const NetFlows *flows, int32_t link)
 {
-    return flows->carried[link];
+    return flows->links[link].carried;
+}
+
+void net_flows_carry(NetFlows *flows, const int32_t *links, int hops, int64_t bytes)
+{
+    for (int h = 0; h < hops; h++)
+        flows->links[links[h]].carried += bytes;
+}
+
+int64_t net_flows_shared(const NetFlows *flows)
+{
+    return flows->shared;
 }
 
 int64_t net_transfer_ps(double bytes, double bytes_per_s)
@@ -92,8 +107,8 @@ void net_flows_start(NetFlows *f, int32_t slot, const int32_t *links, int hops, 
     g_assert(flow->state == NET_FREE && hops <= f->hops);
     flow->state = NET_WAITING;
     flow->bytes = bytes;
-    flow->hops = bytes > 0 ? hops : 0;
-    for (int h = 0; h < flow->hops; h++) {
+    f->hop_count[slot] = (uint8_t)(bytes > 0 ? hops : 0);
+    for (int h = 0; h < f->hop_count[slot]; h++) {
         path[h] = links[h];
         if (f->on != NULL)
             f->on[links[h]]++;
@@ -105,29 +120,33 @@ void net_flows_start(NetFlows *f, int32_t slot, const int32_t *links, int hops, 
 static void soil(NetFlows *f, int32_t l)
 {
     NetFlowLink *link = &f->links[l];
-    if (!link->dirty && (link->crowded || link->spare < 0)) {
+    if (!link->dirty && (link->spare < 0 || net_flows_crowded(f, l))) {
         link->dirty = true;
         f->dirty[f->dirty_count++] = l;
     }
 }
 
+static void more_room(NetFlows *f, NetFlowLink *link)
+{
+    int32_t *more = ORR_ARENA_NEW(f->arena, int32_t, 2 << link->room);
+    memcpy(more, net_flows_entries(link), sizeof(int32_t) * (size_t)link->count);
+    link->of.many = more;
+    link->room++;
+}
+
 static void add_entry(NetFlows *f, NetFlowLink *link, int32_t entry)
 {
-    if (link->entries == NULL || link->count == 1 << link->room) {
-        const int32_t *before = link->entries;
-        link->room = (int8_t)(before == NULL ? 2 : link->room + 1);
-        link->entries = ORR_ARENA_NEW(f->arena, int32_t, 1 << link->room);
-        if (before != NULL)
-            memcpy(link->entries, before, sizeof(int32_t) * (size_t)link->count);
-    }
+    if (link->count == 1 << link->room)
+        more_room(f, link);
     f->position[entry] = link->count;
-    link->entries[link->count++] = entry;
+    net_flows_entries(link)[link->count++] = entry;
 }
 
 static void drop_entry(NetFlows *f, NetFlowLink *link, int32_t entry)
 {
-    const int32_t last = link->entries[--link->count], place = f->position[entry];
-    link->entries[place] = last;
+    int32_t *entries = net_flows_entries(link);
+    const int32_t last = entries[--link->count], place = f->position[entry];
+    entries[place] = last;
     f->position[last] = place;
 }
 
@@ -135,20 +154,21 @@ static void enter(NetFlows *f, int32_t slot)
 {
     NetFlow *flow = &f->flows[slot];
     const size_t base = (size_t)slot << f->shift;
+    const int hops = f->hop_count[slot];
     double cap = INFINITY;
-    for (int h = 0; h < flow->hops; h++)
-        cap = MIN(cap, f->links[f->path[base + (size_t)h]].capacity);
+    for (int h = 0; h < hops; h++)
+        cap = MIN(cap, f->capacity[f->path[base + (size_t)h]]);
     flow->state = NET_MOVING;
     flow->left_bytes = (double)flow->bytes;
     flow->since_ps = f->now_ps;
     f->shares[slot] = (NetShare){.cap = cap, .held_by = -1};
     f->newcomers[f->newcomer_count++] = slot;
-    for (int h = 0; h < flow->hops; h++) {
+    for (int h = 0; h < hops; h++) {
         const int32_t entry = (int32_t)(base + (size_t)h), l = f->path[entry];
         NetFlowLink *link = &f->links[l];
         add_entry(f, link, entry);
         link->spare -= (int64_t)cap;
-        f->carried[l] += flow->bytes;
+        link->carried += flow->bytes;
         soil(f, l);
     }
 }
@@ -157,14 +177,14 @@ static void leave(NetFlows *f, int32_t slot)
 {
     const NetShare *share = &f->shares[slot];
     const size_t base = (size_t)slot << f->shift;
-    const int hops = f->flows[slot].hops;
+    const int hops = f->hop_count[slot];
     net_flows_let_go(f, share);
     for (int h = 0; h < hops; h++) {
         const int32_t entry = (int32_t)(base + (size_t)h), l = f->path[entry];
         NetFlowLink *link = &f->links[l];
         drop_entry(f, link, entry);
         link->spare += (int64_t)share->cap;
-        if (link->crowded)
+        if (net_flows_crowded(f, l))
             f->given[l].left += share->rate;
         if (f->on != NULL)
             f->on[l]--;
@@ -203,6 +223,7 @@ static void set_rate(NetFlows *f, int32_t slot)
 static void settle(NetFlows *f)
 {
     net_flows_fill(f);
+    f->shared += f->concerned_count > 0;
     for (int i = 0; i < f->member_count; i++)
         set_rate(f, f->members[i]);
 }
@@ -211,7 +232,7 @@ static void settle(NetFlows *f)
 static bool happen(NetFlows *f, int32_t slot)
 {
     NetFlow *flow = &f->flows[slot];
-    if (flow->state == NET_WAITING && flow->hops > 0) {
+    if (flow->state == NET_WAITING && f->hop_count[slot] > 0) {
         enter(f, slot);
         return false;
     }
@@ -233,7 +254,7 @@ static void fetch_ahead(const NetFlows *f)
         orr_prefetch(&f->flows[later]);
         orr_prefetch(&f->path[(size_t)later << f->shift]);
     }
-    for (int h = 0; next >= 0 && h < f->flows[next].hops; h++)
+    for (int h = 0; next >= 0 && h < f->hop_count[next]; h++)
         orr_prefetch(&f->links[f->path[((size_t)next << f->shift) + (size_t)h]]);
 }
 

@@ -28,6 +28,10 @@ bool net_flows_next(NetFlows *flows, int64_t *ret_time_ps, int32_t *ret_slot);
 const int32_t *net_flows_on(NetFlows *flows);
 /* Bytes that a link has carried. */
 int64_t net_flows_carried(const NetFlows *flows, int32_t link);
+/* Bytes that no flow stands for, over these links. */
+void net_flows_carry(NetFlows *flows, const int32_t *links, int hops, int64_t bytes);
+/* Instants at which a link that could not serve all its flows had a say in their rates. */
+int64_t net_flows_shared(const NetFlows *flows);
 
 /* Nothing takes longer, and nobody begins later (46 days): the clock has room for both. */
 #define NET_LONGEST_PS ((int64_t)4000000000000000000)

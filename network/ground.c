@@ -41,7 +41,9 @@ typedef struct Kept {
 } Kept;
 
 struct NetRouteLog {
-    GArray *links, *kept; /* int32_t, Kept */
+    int32_t *links; /* [link_count] of all routes kept */
+    Kept *kept;     /* [kept_count] */
+    int32_t link_count, link_room, kept_count, kept_room;
     int64_t *first_of;    /* [steps] place of a step's first route; -1: none of its routes is kept */
     int step, messages;   /* the step that is being written, and what it has so far */
     int64_t found_before; /* routes found before it */
@@ -54,8 +56,6 @@ NetRouteLog *net_route_log_new(const NetRun *run, int steps)
     if (run->routing == NET_ROUTE_ADAPTIVE || run->routing == NET_ROUTE_E_ECMP || run->algorithm->streamed)
         return NULL;
     NetRouteLog *log = g_new0(NetRouteLog, 1);
-    log->links = g_array_new(FALSE, FALSE, sizeof(int32_t));
-    log->kept = g_array_new(FALSE, FALSE, sizeof(Kept));
     log->first_of = g_new(int64_t, MAX(steps, 1));
     for (int s = 0; s < steps; s++)
         log->first_of[s] = -1;
@@ -66,37 +66,64 @@ void net_route_log_free(NetRouteLog *log)
 {
     if (log == NULL)
         return;
-    g_array_free(log->links, TRUE);
-    g_array_free(log->kept, TRUE);
+    g_free(log->links);
+    g_free(log->kept);
     g_free(log->first_of);
     g_free(log);
+}
+
+static void keep(NetRouteLog *log, const NetRoute *route)
+{
+    if (log->kept_count == log->kept_room) {
+        log->kept_room = MAX(1024, 2 * log->kept_room);
+        log->kept = g_renew(Kept, log->kept, log->kept_room);
+    }
+    if (log->link_count + route->hops > log->link_room) {
+        log->link_room = MAX(8192, 2 * log->link_room);
+        log->links = g_renew(int32_t, log->links, log->link_room);
+    }
+    log->kept[log->kept_count++] = (Kept){route->latency_ps, log->link_count, route->hops};
+    for (int h = 0; h < route->hops; h++)
+        log->links[log->link_count++] = route->links[h];
 }
 
 void net_route_log_add(NetRouteLog *log, int step, const NetRoute *route, int64_t found)
 {
     if (log->step != step) {
-        const bool costly = 8 * (found - log->found_before) > log->messages;
+        if (8 * (found - log->found_before) > log->messages)
+            net_route_log_keep(log, step, found);
         log->step = step;
         log->messages = 0;
         log->found_before = found;
-        if (costly && log->links->len <= MOST_KEPT_LINKS)
-            log->first_of[step] = log->kept->len;
     }
     log->messages++;
     if (log->first_of[step] < 0)
         return;
-    const Kept kept = {route->latency_ps, (int32_t)log->links->len, route->hops};
-    g_array_append_val(log->kept, kept);
-    g_array_append_vals(log->links, route->links, (guint)route->hops);
+    keep(log, route);
+}
+
+bool net_route_log_again(NetRouteLog *log, int step)
+{
+    log->first_of[step] = log->first_of[step - 1];
+    return log->first_of[step] >= 0;
+}
+
+void net_route_log_keep(NetRouteLog *log, int step, int64_t found)
+{
+    log->found_before = found;
+    log->step = step;
+    log->messages = 0;
+    if (log->link_count <= MOST_KEPT_LINKS)
+        log->first_of[step] = log->kept_count;
 }
 
 bool net_route_log_find(const NetRouteLog *log, int step, int index, NetRoute *ret_route)
 {
     if (log->first_of[step] < 0)
         return false;
-    const Kept *kept = &g_array_index(log->kept, Kept, log->first_of[step] + index);
+    const Kept *kept = &log->kept[log->first_of[step] + index];
     ret_route->latency_ps = kept->latency_ps;
     ret_route->hops = kept->hops;
-    ret_route->links = &g_array_index(log->links, int32_t, kept->first);
+    ret_route->links = log->links + kept->first;
     return true;
 }

@@ -31,6 +31,10 @@ void net_route_log_free(NetRouteLog *log);
 /* The route of the next message of a step; `found`: net_routes_found() by then. A step is kept where an eighth of those of the one
  * before had to be found: else most are known when they are asked for again. */
 void net_route_log_add(NetRouteLog *log, int step, const NetRoute *route, int64_t found);
+/* The step goes where the one before went; false: that is not kept. */
+bool net_route_log_again(NetRouteLog *log, int step);
+/* The routes of a step that is about to be added are kept whatever they cost. */
+void net_route_log_keep(NetRouteLog *log, int step, int64_t found);
 /* That of message `index` of the step; false: it is not kept. Its cap is not either. */
 bool net_route_log_find(const NetRouteLog *log, int step, int index, NetRoute *ret_route);
 

@@ -79,7 +79,17 @@ typedef struct Open {
     int32_t *held;    /* [ranks] message to a rank that is not there yet: the last one, 1 + its index; 0: none */
     int32_t *before;  /* [messages] the one held before it, in the same way */
     int inside;       /* ranks that are not through */
+    int64_t flows;    /* of all its messages */
+    int64_t begun_ps; /* when the first of them was sent; -1 */
 } Open;
+
+/* The step before the one at hand, where all ranks began it at once. */
+typedef struct Common {
+    NetStep step;
+    int64_t begun_ps;
+    int64_t shared; /* net_flows_shared() by then */
+    int index;      /* -1: there is none */
+} Common;
 
 typedef struct Walk {
     NetGround *ground;
@@ -88,9 +98,11 @@ typedef struct Walk {
     int *at;      /* [ranks] step that a rank is in */
     int *sending; /* [ranks] flows of that step under way, messages that are held */
     int32_t *free_slots;
-    int free_count;
+    int32_t slots, free_count;
     int32_t *from, *to, *step_of; /* [slots] */
-    int64_t now_ps;
+    int64_t now_ps, skipped_ps; /* of the flows; taken by steps that went as the one before */
+    Common before;
+    int closed; /* step that all ranks have left since the last flow ended; -1 */
 } Walk;
 
 static Open *open_step(Walk *w, int index)
@@ -105,9 +117,12 @@ static Open *open_step(Walk *w, int index)
     open->before = g_new(int32_t, MAX(open->step.count, 1));
     for (int i = 0; i < open->step.count; i++) {
         const NetMessage *m = &open->step.messages[i];
-        open->awaited[m->to] += net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+        const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+        open->awaited[m->to] += split;
+        open->flows += split;
     }
     open->inside = g->ranks;
+    open->begun_ps = -1;
     w->open[index] = open;
     return open;
 }
@@ -116,7 +131,13 @@ static void close_step(Walk *w, int index)
 {
     Open *open = w->open[index];
     NetStepTrace *trace = &w->ground->result->steps[index];
-    trace->end_ps = w->now_ps;
+    trace->end_ps = w->now_ps + w->skipped_ps;
+    w->closed = index;
+    if (index == w->before.index) {
+        const NetStep last = w->before.step;
+        w->before.step = open->step;
+        open->step = last;
+    }
     net_step_clear(&open->step);
     g_free(open->awaited);
     g_free(open->held);
@@ -135,13 +156,15 @@ static bool find_route(NetGround *g, const NetMessage *m, int step, int index, i
 }
 
 /* Message `index` of a step. */
-static bool send_message(Walk *w, const Open *open, int index, int step, GError **error)
+static bool send_message(Walk *w, Open *open, int index, int step, GError **error)
 {
     NetGround *g = w->ground;
     const NetMessage *m = &open->step.messages[index];
     const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
     const bool streams = net_ground_streams(g, m->from);
     const int64_t bytes = streams ? 0 : m->bytes;
+    if (open->begun_ps < 0)
+        open->begun_ps = w->now_ps;
     for (int i = 0; i < split; i++) {
         NetRoute route;
         if (!find_route(g, m, step, index, i, &route, error))
@@ -211,6 +234,95 @@ static bool move_on(Walk *w, int rank, GError **error)
     return true;
 }
 
+/* --- steps that go as the one before --- */
+
+/* Links have carried the messages of a step so many times more. */
+static bool carry_again(Walk *w, const Open *open, int index, int times, GError **error)
+{
+    NetGround *g = w->ground;
+    for (int i = 0; i < open->step.count; i++) {
+        const NetMessage *m = &open->step.messages[i];
+        const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+        g->result->flows += (int64_t)split * times;
+        g->result->repeated_flows += (int64_t)split * times;
+        for (int f = 0; f < split && !net_ground_streams(g, m->from); f++) {
+            NetRoute route;
+            if (!find_route(g, m, index, i, f, &route, error))
+                return false;
+            const int64_t bytes = m->bytes / split + (f < m->bytes % split);
+            net_flows_carry(w->flows, route.links, route.hops, bytes * times);
+        }
+    }
+    return true;
+}
+
+/* How many steps from `index` on send what it sends, itself left out. */
+static int count_likes(Walk *w, int index)
+{
+    const NetRun *run = w->ground->run;
+    NetStep next = {0};
+    int likes = 0;
+    for (; index + likes + 1 < w->ground->result->step_count; likes++) {
+        net_step_fill(&next, run->algorithm, &run->shape, run->bytes, index + likes + 1);
+        if (!net_step_same(&next, &w->open[index]->step))
+            break;
+    }
+    net_step_clear(&next);
+    return likes;
+}
+
+/* The step at hand becomes one that is `steps` further on, each of which takes as long as the one before. */
+static void step_over(Walk *w, int index, int steps, int64_t each_ps)
+{
+    NetGround *g = w->ground;
+    for (int s = 0; s < steps; s++) {
+        w->skipped_ps += each_ps;
+        g->result->steps[index + s].end_ps = w->now_ps + w->skipped_ps;
+    }
+    for (int r = 0; r < g->ranks; r++)
+        w->at[r] += steps;
+    for (int32_t slot = 0; slot < w->slots; slot++)
+        w->step_of[slot] += steps;
+    w->open[index + steps] = w->open[index];
+    w->open[index] = NULL;
+}
+
+/* All ranks are in the step, all its messages were sent in this instant and are under way, and nothing else is. */
+static bool begins_at_once(const Walk *w, const Open *open)
+{
+    return open != NULL && open->inside == w->ground->ranks && open->flows > 0 &&
+           open->begun_ps == w->now_ps && open->flows == w->slots - w->free_count;
+}
+
+/* A step that begins at once goes as the one before if that did too, sent the same and met nobody on any link: where
+ * links are shared the last picosecond may hang on the order in which flows began. */
+static bool repeat(Walk *w, GError **error)
+{
+    NetGround *g = w->ground;
+    const int index = w->closed + 1;
+    const Common before = w->before;
+    w->closed = -1;
+    w->before.index = -1;
+    if (g->run->every_step || g->run->routing == NET_ROUTE_ADAPTIVE)
+        return true;
+    const Open *open = w->open[index];
+    if (!begins_at_once(w, open))
+        return true;
+    w->before.index = index;
+    w->before.begun_ps = w->now_ps;
+    w->before.shared = net_flows_shared(w->flows);
+    if (before.index != index - 1 || before.shared != w->before.shared || !net_step_same(&before.step, &open->step))
+        return true;
+    const int likes = count_likes(w, index);
+    if (likes == 0)
+        return true;
+    if (!carry_again(w, open, index, likes, error))
+        return false;
+    step_over(w, index, likes, w->now_ps - before.begun_ps);
+    w->before.index += likes;
+    return true;
+}
+
 static bool walk(Walk *w, GError **error)
 {
     NetGround *g = w->ground;
@@ -223,15 +335,17 @@ static bool walk(Walk *w, GError **error)
             return false;
     while (net_flows_next(w->flows, &w->now_ps, &slot)) {
         const int from = w->from[slot], to = w->to[slot];
-        if (w->now_ps >= NET_LONGEST_PS)
+        if (w->now_ps + w->skipped_ps >= NET_LONGEST_PS)
             return net_ground_too_long(g, error);
         w->free_slots[w->free_count++] = slot;
         w->sending[from]--;
         w->open[w->step_of[slot]]->awaited[to]--;
         if (!move_on(w, from, error) || !move_on(w, to, error))
             return false;
+        if (w->closed >= 0 && !repeat(w, error))
+            return false;
     }
-    g->result->flow_ps = w->now_ps;
+    g->result->flow_ps = w->now_ps + w->skipped_ps;
     return true;
 }
 
@@ -265,7 +379,7 @@ bool net_replay_flows(NetGround *g, GError **error)
                         " flows at once, too many to simulate; use --fidelity analytic",
                         g->run->algorithm->name, g->run->shape.ranks, slots);
     OrrArena *arena = orr_arena_new();
-    Walk w = {.ground = g};
+    Walk w = {.ground = g, .slots = (int32_t)slots, .before.index = -1, .closed = -1};
     w.flows = net_flows_new(g->run->topology, (int32_t)slots, hops, arena);
     w.open = ORR_ARENA_NEW(arena, Open *, g->result->step_count + 1);
     w.at = ORR_ARENA_NEW(arena, int, g->ranks);
@@ -287,6 +401,7 @@ bool net_replay_flows(NetGround *g, GError **error)
     for (int s = 0; !ok && s < g->result->step_count; s++)
         if (w.open[s] != NULL)
             close_step(&w, s);
+    net_step_clear(&w.before.step);
     orr_arena_free(arena);
     return ok;
 }

@@ -19,6 +19,7 @@ typedef struct NetRun {
     NetRouting routing;
     uint64_t seed;
     NetRoutes *routes; /* of this topology, routing and seed, kept between runs; NULL: own ones */
+    bool every_step;   /* flows: none stands for others that go as it went; the same picoseconds, for tests */
 } NetRun;
 
 typedef struct NetStepTrace {
@@ -35,6 +36,7 @@ typedef struct NetResult {
     NetStepTrace *steps;           /* of the flows where they ran; g_free by net_result_clear() */
     int64_t sent_least, sent_most; /* bytes a rank */
     int64_t messages, flows;
+    int64_t repeated_flows; /* of these: in steps that went as the one before, which was not worked out again */
     int64_t fullest_link_bytes; /* carried by the link that carried the most a unit of its rate; flows only */
     int fullest_link;           /* -1 */
 } NetResult;

@@ -184,6 +184,12 @@ static uint64_t address_of(NetRoutes *routes, int goal)
     return (uint64_t)routes->address[goal];
 }
 
+/* Modulo; mostly of a power of two, which takes no division. */
+static uint64_t rest_of(uint64_t value, uint64_t ways)
+{
+    return (ways & (ways - 1)) == 0 ? value & (ways - 1) : value % ways;
+}
+
 /* A link that leads on; -1: none does. Of fixed routes *address chooses, and the next switch has the rest of it. */
 static int pick(NetRoutes *routes, int v, int goal, uint64_t hash, uint64_t *address)
 {
@@ -196,8 +202,9 @@ static int pick(NetRoutes *routes, int v, int goal, uint64_t hash, uint64_t *add
         return least_used(routes, links, count);
     if (count == 1)
         return links[0];
-    const bool hashed = routes->routing == NET_ROUTE_ECMP || routes->routing == NET_ROUTE_E_ECMP;
-    const uint64_t index = (hashed ? mix(hash + (uint64_t)v) : *address) % ways;
+    if (routes->routing == NET_ROUTE_ECMP || routes->routing == NET_ROUTE_E_ECMP)
+        return links[rest_of(mix(hash + (uint64_t)v), ways)];
+    const uint64_t index = *address % ways;
     *address /= ways;
     return links[index];
 }

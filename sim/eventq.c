@@ -250,7 +250,7 @@ static G_GNUC_NO_INLINE void drop_all_empty(SimEventq *q)
     SimWheel *wheel = &q->wheel;
     for (int level = 0; level < SIM_WHEEL_LEVELS; level++) {
         for (uint64_t bits = wheel->occupied[level]; bits != 0; bits &= bits - 1) {
-            const SimWheelSlot slot = sim_wheel_take(wheel, level, sim_wheel_lowest_bit(bits));
+            const SimWheelSlot slot = sim_wheel_take(wheel, level, orr_lowest_bit(bits));
             for (int32_t c = slot.first; c != NONE; c = sim_wheel_free_chunk(wheel, c)) {
                 SimWheelChunk chunk = wheel->chunks[c];
                 const int32_t kept = drop_empty(q, chunk.entries, chunk.count);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
 
 #define SIM_WHEEL_NONE (-1)
 
@@ -47,18 +48,6 @@ typedef struct {
 void sim_wheel_init(SimWheel *wheel, OrrArena *arena, int32_t entries);
 
 /* --- bits and digits --- */
-
-static inline int sim_wheel_lowest_bit(uint64_t bits)
-{
-#if defined __GNUC__
-    return __builtin_ctzll(bits);
-#else
-    int at = 0;
-    for (; !(bits & 1); bits >>= 1)
-        at++;
-    return at;
-#endif
-}
 
 static inline int sim_wheel_digit_of(int64_t time_ps, int level)
 {
@@ -140,8 +129,8 @@ static inline bool sim_wheel_first(const SimWheel *wheel, int *ret_level, int *r
 {
     if (wheel->used_levels == 0)
         return false;
-    *ret_level = sim_wheel_lowest_bit(wheel->used_levels);
-    *ret_digit = sim_wheel_lowest_bit(wheel->occupied[*ret_level]);
+    *ret_level = orr_lowest_bit(wheel->used_levels);
+    *ret_digit = orr_lowest_bit(wheel->occupied[*ret_level]);
     return true;
 }
 
