@@ -47,6 +47,16 @@ static int words_shared(const char *device_name, const char *preset)
     return chip ? shared : -1;
 }
 
+/* A slice of a GPU ("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is none of the presets: a part of the SMs, of the cache and of the bandwidth. */
+static bool is_slice(const char *device_name)
+{
+    char word[64];
+    for (const char *at = device_name; next_word(&at, word, sizeof word);)
+        if (strcmp(word, "mig") == 0)
+            return true;
+    return false;
+}
+
 static double misfit(double ours, double theirs)
 {
     return ours > 0 && theirs > 0 ? fabs(log(ours / theirs)) : 0;
@@ -59,6 +69,8 @@ char *cal_accelerator_of_device(const char *device_name, double sm_count, double
     g_autoptr(GDir) dir = folder != NULL ? g_dir_open(folder, 0, NULL) : NULL;
     g_autofree char *best = NULL;
     double best_score = -1;
+    if (is_slice(device_name))
+        return NULL;
     for (const char *file = dir != NULL ? g_dir_read_name(dir) : NULL; file != NULL;
          file = g_dir_read_name(dir)) {
         if (!g_str_has_suffix(file, ".json"))

@@ -79,6 +79,9 @@ static bool run_both(Meter *meter, const KrnRun *run, Other *other, CalBesidePla
             ok = other->enqueue(reason, reason_size);
         cudaEventRecord(b.event[++j], other->stream());
     }
+    /* A collective whose peer is gone never ends: it is given up after a while, before all is waited for. */
+    if (other->collective != nullptr && !other->collective->wait(reason, reason_size))
+        ok = false;
     ok = cudaDeviceSynchronize() == cudaSuccess && ok;
     double product_s[MAX_EVENTS + 1] = {0}, other_s[MAX_EVENTS + 1] = {0};
     a.read(a.event[0], ok ? plan.products : 0, product_s);

@@ -81,6 +81,22 @@ CalOutcome meter_latency(Meter *meter, const CalPoint *point, double seconds, Ca
                                 : meter_failed(CAL_BROKEN, "the GPU stopped", error, reason, reason_size);
 }
 
+/* --- which GPUs --- */
+
+int meter_like_gpus(int count, char *other, size_t other_size)
+{
+    cudaDeviceProp first, next;
+    cudaGetDeviceProperties(&first, 0);
+    for (int i = 1; i < count; i++) {
+        cudaGetDeviceProperties(&next, i);
+        if (strcmp(first.name, next.name) == 0 && first.multiProcessorCount == next.multiProcessorCount)
+            continue;
+        snprintf(other, other_size, "%.200s", next.name);
+        return i;
+    }
+    return count;
+}
+
 /* --- copies --- */
 
 struct Buffers {

@@ -119,6 +119,18 @@ static void version_text(int version, char *text, size_t size)
     snprintf(text, size, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
+/* GPUs of another kind have no part in what several measure together. */
+static int like_gpus(const Arguments *arguments, int count)
+{
+    char other[201];
+    const int alike = meter_like_gpus(count, other, sizeof other);
+    if (alike < count && !arguments->options.quiet)
+        fprintf(stderr,
+                "orrery-calibrate: GPU %d is another kind (%s): it and those behind it are left out\n", alike,
+                other);
+    return alike;
+}
+
 /* False with a sentence when nothing can be measured here. */
 static bool find_gpu(const Arguments *arguments, CalStamp *stamp, char *reason, size_t reason_size)
 {
@@ -141,7 +153,7 @@ static bool find_gpu(const Arguments *arguments, CalStamp *stamp, char *reason, 
     else if (arguments->gpu < 0 || arguments->gpu >= count)
         snprintf(reason, reason_size, "there is no GPU %d; GPUs 0 to %d are here", arguments->gpu, count - 1);
     else
-        stamp->gpus = count;
+        stamp->gpus = like_gpus(arguments, count);
     version_text(runtime, stamp->cuda, sizeof stamp->cuda);
     snprintf(stamp->driver, sizeof stamp->driver, "CUDA %s", has);
     return stamp->gpus > 0;

@@ -91,4 +91,7 @@ void meter_dismiss(Meter *meter);
 
 double meter_now_s();
 
+/* How many of `count` GPUs, from the first on, are of the first one's kind; when not all are, `other` names the next. */
+int meter_like_gpus(int count, char *other, size_t other_size);
+
 #endif

@@ -72,6 +72,10 @@ plain=$(step many.json "")
 warm=$(step many.json "$folder/host-profile.json")
 [ -n "$plain" ] && [ -n "$warm" ] && [ "$plain" != "$warm" ] || fail "the profile's host does not reach the step: $plain, $warm"
 
+# A display card beside two GPUs is none of them.
+EMULATE_GPUS=3 EMULATE_UNLIKE=2 "$program" --list >out 2>err || fail "list beside another kind"
+grep -q "2 gpus" out && ! grep -q "3 gpus" out && grep -q "GPU 2 is another kind (Emulated display)" err || fail "another kind"
+
 # Two nodes of two GPUs.
 pids=
 for rank in 0 1 2 3; do

@@ -1,7 +1,7 @@
 /* tests/gpu/emulate/runtime.cc - four GPUs of 64 MiB whose streams run at once and whose clock is the host's.
  *
  * EMULATED_AT_WORK is set while the host has waited for a part of what it enqueued: the emulated NVML tells the clock under
- * load only then. EMULATE_GPUS sets how many there are, EMULATE_ERROR the number that cudaGetDeviceCount answers.
+ * load only then. EMULATE_GPUS sets how many there are, EMULATE_UNLIKE from which on they are of another kind, EMULATE_ERROR the number that cudaGetDeviceCount answers.
  */
 #include "cuda_runtime.h"
 
@@ -50,7 +50,8 @@ cudaError_t cudaDriverGetVersion(int *ret_version)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int device)
 {
     memset(ret_properties, 0, sizeof *ret_properties);
-    snprintf(ret_properties->name, sizeof ret_properties->name, "Emulated GPU");
+    const bool unlike = device >= number_of("EMULATE_UNLIKE", 99); /* from this one on: another kind */
+    snprintf(ret_properties->name, sizeof ret_properties->name, unlike ? "Emulated display" : "Emulated GPU");
     ret_properties->uuid.bytes[0] = (char)(1 + device);
     ret_properties->multiProcessorCount = 4;
     ret_properties->major = number_of("EMULATE_CHIP", 90) / 10;

@@ -200,6 +200,7 @@ static void test_devices(void)
         {"NVIDIA L40S", 142, 48e9, "l40s-pcie"},
         {"Tesla V100-SXM2-32GB", 80, 34e9, "v100-sxm2-32gb"},
         {"NVIDIA GeForce GTX 1650", 14, 4e9, NULL},
+        {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16, 10e9, NULL}, /* a slice is no H100 */
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *preset = cal_accelerator_of_device(cases[i].device, cases[i].sms, cases[i].bytes);
