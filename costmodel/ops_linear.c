@@ -117,7 +117,9 @@ static CostMoved gemm_moved(const CostGemm *gemm)
     const double in = gemm->groups * (gemm->m + gemm->n) * gemm->k * spec_dtype_bytes(gemm->dtype);
     const double out = gemm->groups * gemm->m * gemm->n *
                        (gemm->accumulate_fp32 ? 4 : fmax(spec_dtype_bytes(gemm->dtype), 2));
-    return cost_both_ways(in + (gemm->accumulate_fp32 || gemm->accumulate ? out : 0), out);
+    CostMoved moved = cost_both_ways(in + (gemm->accumulate_fp32 || gemm->accumulate ? out : 0), out);
+    moved.undivided = gemm->fused_bytes;
+    return moved;
 }
 
 CostMoved cost_op_moved(const CostOp *op)
