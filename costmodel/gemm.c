@@ -134,7 +134,7 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
         return INFINITY;
     double element_bytes = spec_dtype_bytes(gemm->dtype);
     double bytes = operand_bytes(machine, gemm, slots * tile->m * tile->n, element_bytes) +
-                   gemm->m * gemm->n * gemm->groups * output_bytes(gemm);
+                   gemm->m * gemm->n * gemm->groups * output_bytes(gemm) + gemm->fused_bytes;
     double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * COST_MEMORY_SM_FRAC));
     double memory_s = bytes / (machine->bytes_per_s * busy);
     if (memory_s + reduce_s >= best_s)
@@ -250,7 +250,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .shared = *shared,
         .sm_flops_per_s = peak * speed / fmax(1, accelerator->sm_count),
         .tile_half = model->tile_half,
-        .sms = fmax(1, accelerator->sm_count),
+        .sms = fmax(1, accelerator->sm_count - gemm->free_sms),
         .bytes_per_s = accelerator->memory_bytes_per_s * shared->memory_frac,
         .l2_bytes = accelerator->l2_bytes,
         .overlap_power = overlap_power(shared->overlap_loss_frac),

@@ -117,7 +117,9 @@ static CostMoved gemm_moved(const CostGemm *gemm)
     const double in = gemm->groups * (gemm->m + gemm->n) * gemm->k * spec_dtype_bytes(gemm->dtype);
     const double out = gemm->groups * gemm->m * gemm->n *
                        (gemm->accumulate_fp32 ? 4 : fmax(spec_dtype_bytes(gemm->dtype), 2));
-    return cost_both_ways(in + (gemm->accumulate_fp32 || gemm->accumulate ? out : 0), out);
+    CostMoved moved = cost_both_ways(in + (gemm->accumulate_fp32 || gemm->accumulate ? out : 0), out);
+    moved.undivided = gemm->fused_bytes;
+    return moved;
 }
 
 CostMoved cost_op_moved(const CostOp *op)
@@ -195,6 +197,23 @@ static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module
     }
 }
 
+/* Transformer Engine's user buffers hold data alone: the scales of blocks of 32 go ahead in a collective of the library,
+ * which hides beside nothing (those along columns of a gradient go with its data, beside a product). Without user buffers
+ * data and scales are one coalesced collective. Returns the bytes that so travel apart.
+ * Source: [TransformerEngine] module/base.py, fill_userbuffers_buffer_for_all_gather; module/linear.py */
+static double push_scale_gather(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const SpecRecipeTensor *tensor = &shape->spec->execution.framework.tensor;
+    if (shape->spec->training.precision != SPEC_PRECISION_MXFP8 || shape->linear_dtype != SPEC_FP8 ||
+        !tensor->tensor_gather_8bit || !tensor->chunked_tensor_overlap || !cost_overlaps_tensor(shape)) {
+        return 0;
+    }
+    const double bytes = shape->tokens * shape->hidden * block_scale_bytes(shape);
+    cost_push_collective(ops, "gather scales", module, COST_ALL_GATHER, bytes, shape->tensor_group,
+                         COST_COMM_TENSOR, -1);
+    return bytes;
+}
+
 bool cost_overlaps_tensor(const CostShape *shape)
 {
     return (spec_overlap(shape->spec) & SPEC_OVERLAP_TENSOR) != 0 && shape->linear_dtype != SPEC_FP4 &&
@@ -243,7 +262,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
     const bool chunked = overlap && shape->tensor_group.ranks > 1;
     if (pass == COST_FORWARD && shape->sequence_parallel) {
         push_maximum(shape, ops, module);
-        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered, shape->tensor_group,
+        const double apart = push_scale_gather(shape, ops, module);
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered - apart, shape->tensor_group,
                              COST_COMM_TENSOR, overlap ? gemm : -1);
         if (chunked) {
             ops->op[ops->count - 1].u.collective.chunked = true;
@@ -252,7 +272,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
         }
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel &&
                !framework->tensor.keeps_gathered_input) {
-        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered, shape->tensor_group,
+        const double apart = push_scale_gather(shape, ops, module);
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered - apart, shape->tensor_group,
                              COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
         cost_push_transpose(shape, ops, module);
@@ -292,7 +313,8 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
             shape->tensor_group, COST_COMM_TENSOR, overlap && shape->sequence_parallel ? gemm : -1);
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
         push_maximum(shape, ops, module);
-        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape, true),
+        const double apart = push_scale_gather(shape, ops, module);
+        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape, true) - apart,
                              shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
     } else {
         if (pass == COST_BACKWARD_WEIGHT) {

@@ -382,6 +382,29 @@ static void push_slices(const CostShape *shape, CostOps *ops, const char *name, 
                          cost_group(shape->spec, COST_RANKS_EXPERT_TENSOR), COST_COMM_EXPERT, -1);
 }
 
+/* Fused products leave clusters of SMs to the exchange; weight gradients are another kernel. Beside its output of 16 bits
+ * the first writes what it activated, cast along rows and along columns; the second's backward reads that output and
+ * writes the gradient of it, cast both ways, in place of the gradient of what was activated.
+ * Source: [TransformerEngine] ops/fused/grouped_mlp.py (c_tensor, d_row_tensor, d_col_tensor), [cudnn-frontend]
+ * grouped_gemm_glu, grouped_gemm_dglu */
+static void fuse_products(const CostShape *shape, CostOps *ops, CostPass pass, const int product[2],
+                          double activated)
+{
+    if (!fused_mlp(shape) || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const double wide = activated * (shape->spec->model.gated_mlp ? 2 : 1), cast = 2 * (1 + 1.0 / 32),
+                 e = shape->element_bytes;
+    for (int i = 0; i < 2; i++) {
+        ops->op[product[i]].u.gemm.free_sms = shape->spec->execution.framework.experts.fused_mlp_free_sms;
+    }
+    if (pass == COST_FORWARD) {
+        ops->op[product[0]].u.gemm.fused_bytes = activated * cast;
+    } else {
+        ops->op[product[1]].u.gemm.fused_bytes = wide * (e + cast) - activated * e;
+    }
+}
+
 /* The ops of the routed experts in the forward list. */
 typedef struct ExpertOps {
     int rows, in, activation, out; /* `rows` writes what `in` reads */
@@ -445,6 +468,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     at.activation = ops->count - 1; /* or the product that activates in its epilogue */
     push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);
     at.out = push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
+    fuse_products(shape, ops, pass, (const int[]){at.in, at.out}, rows * f);
     if (pass == COST_FORWARD) {
         keep_tensors(shape, &at, rows, f, ops);
     }

@@ -299,16 +299,20 @@ static double unpaired_share(const CostShape *shape)
 }
 
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
- * their share of the SMs from it.   Source: [DeepSeekV3] section 3.2.1, [MegatronMoE] combined_1f1b.py */
+ * their share of the SMs from it, of products that leave some free only the rest.   Source: [DeepSeekV3] section 3.2.1,
+ * [MegatronMoE] combined_1f1b.py */
 static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
 {
     if (!hides_exchanges(shape)) {
         return;
     }
-    double sm_frac = 0;
+    double sm_frac = 0, free_s = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
-        if (selected[i] && op->kind == COST_OP_COLLECTIVE && op->u.collective.comm == COST_COMM_EXPERT) {
+        if (selected[i] && op->kind == COST_OP_GEMM && op->u.gemm.free_sms > 0) {
+            free_s += cost_op_s(shape, op) * op->u.gemm.free_sms / shape->accelerator.sm_count;
+        } else if (selected[i] && op->kind == COST_OP_COLLECTIVE &&
+                   op->u.collective.comm == COST_COMM_EXPERT) {
             sm_frac =
                 fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
         }
@@ -322,7 +326,8 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     const double alone = unpaired_share(shape);
     time->comm_s[COST_COMM_EXPERT] =
         alone * time->comm_s[COST_COMM_EXPERT] + (1 - alone) * (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
-    time->compute_s += (1 - alone) * sm_frac * hidden_s;
+    const double covered = fmin(1, hidden_s / fmax(1e-12, PASSES_BESIDE_EXCHANGE * time->compute_s));
+    time->compute_s += (1 - alone) * (sm_frac * hidden_s - covered * free_s);
 }
 
 /* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal

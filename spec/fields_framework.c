@@ -333,6 +333,9 @@ static const SpecField experts_fields[] = {
          "(Transformer Engine before 2.6)."),
     SPEC_F_INT(SpecRecipeExperts, hybridep_sms, 1, 1024, "16", 0,
                "SMs that HybridEP's kernels hold while they run (moe_hybridep_num_sms)."),
+    SPEC_F_INT(SpecRecipeExperts, fused_mlp_free_sms, 0, 1024, "0", 0,
+               "SMs that the products of fused_grouped_mlp leave to the exchange "
+               "(CUDNNFE_CLUSTER_OVERLAP_MARGIN, clusters of two)."),
     TIME_S(SpecRecipeExperts, host_sync_s,
            "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
 };

@@ -77,7 +77,7 @@ typedef struct SpecRecipeExperts {
     bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash,
         permute_walks_experts;
     unsigned dispatchers; /* bits of SpecMoeDispatcher */
-    int hybridep_sms;
+    int hybridep_sms, fused_mlp_free_sms;
     double host_sync_s;
 } SpecRecipeExperts;
 

@@ -114,7 +114,8 @@ static void cut_latents(void)
 }
 
 /* Blocks are scaled along rows for one product and along columns for the other, so a gradient that both read travels
- * twice; one scale for the whole tensor asks all ranks for the maximum first. 4 bits are never cut in pieces. */
+ * twice, and user buffers have no room for the scales; one scale for the whole tensor asks all ranks for the maximum
+ * first. 4 bits are never cut in pieces. */
 static void scales_of_gathered_tensors(void)
 {
     Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
@@ -126,13 +127,13 @@ static void scales_of_gathered_tensors(void)
     static const struct {
         SpecPrecision precision;
         double element; /* bytes as it travels */
-        int ways, maxima;
+        int ways, maxima, apart;
         bool overlaps;
     } cases[] = {
-        {SPEC_PRECISION_FP8, 1, 1, 0, true},
-        {SPEC_PRECISION_FP8_CS, 1, 1, 2, true},
-        {SPEC_PRECISION_MXFP8, 1 + 1.0 / 32, 2, 0, true},
-        {SPEC_PRECISION_NVFP4, 0.5 + 1.0 / 16, 2, 2, false},
+        {SPEC_PRECISION_FP8, 1, 1, 0, 0, true},
+        {SPEC_PRECISION_FP8_CS, 1, 1, 2, 0, true},
+        {SPEC_PRECISION_MXFP8, 1 + 1.0 / 32, 2, 0, 2, true},
+        {SPEC_PRECISION_NVFP4, 0.5 + 1.0 / 16, 2, 2, 0, false},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         spec.training.precision = cases[i].precision;
@@ -142,6 +143,12 @@ static void scales_of_gathered_tensors(void)
         ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
         g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element * cases[i].ways);
         g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
+        g_assert_cmpint(count_named(&ops, "gather scales"), ==, cases[i].apart); /* along rows alone */
+        spec.execution.overlap = 0; /* without user buffers data and scales are one collective */
+        ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+        g_assert_cmpint(count_named(&ops, "gather scales"), ==, 0);
+        g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element * cases[i].ways);
+        spec.execution.overlap = SPEC_OVERLAP_TENSOR;
         CostShape shape;
         cost_shape_init(&shape, &spec);
         g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
