@@ -48,19 +48,30 @@ static void push_keys_and_values(const CostShape *shape, CostPass pass, CostOps 
     }
 }
 
-/* Cosines and sines with an attention factor (YaRN) are not for Transformer Engine's kernel. Queries and keys apart, bytes
- * an element of e bytes: x cos 2 e, half of it negated e, both halves together out of views 2 e, that sin 2 e; stream: their
- * sum 3 e. Backward: two products 2 e each, half negated e; streams: halves together 2 e, sum 3 e.
- * Source: [MegatronCore] rope_utils.py (apply_rotary_pos_emb, _rotate_half); [PyTorchEager] */
-static void push_scaled_rope(const CostShape *shape, CostPass pass, double elements, CostOps *ops)
+/* Times that a rotation which joins what it turned with an empty rest copies all of it: backward the gradient of the empty
+ * part is cleared whole and added. */
+static double rope_joins(const CostShape *shape, CostPass pass)
+{
+    return !shape->spec->execution.framework.kernels.rope_joins ? 0 : (pass == COST_FORWARD ? 1 : 2);
+}
+
+/* Models of Hugging Face and Megatron's own code; with Transformer Engine what its kernel does not take, cosines and sines
+ * with an attention factor (YaRN). Queries and keys apart, bytes an element of e bytes: x cos 2 e, half of it negated e, both
+ * halves together out of views 2 e, that sin 2 e; stream: their sum 3 e. Backward: two products 2 e each, half negated e;
+ * streams: halves together 2 e, sum 3 e.
+ * Source: [MegatronCore] rope_utils.py (apply_rotary_pos_emb, _rotate_half); [Transformers] modeling_llama.py (rotate_half);
+ * [PyTorchEager] */
+static void push_rope_by_halves(const CostShape *shape, CostPass pass, double elements, CostOps *ops)
 {
     const CostModule module = COST_MODULE_ATTENTION_PROJECTION;
-    const bool forward = pass == COST_FORWARD;
+    const bool forward = pass == COST_FORWARD, fused = shape->spec->execution.framework.kernels.fused_rope;
+    const double joins = fused ? 0 : rope_joins(shape, pass);
     const double e = shape->element_bytes, turned = forward ? 3.5 : 2.5;
     cost_push_by_element(ops, "rotate", module, elements, turned, cost_both_ways(turned * e, turned * e),
                          forward ? 10 : 6);
+    const double read = (forward ? 2 : 3) + joins, written = (forward ? 1 : 2) + joins;
     cost_push_memory(ops, "rope", module, COST_MEMORY_ELEMENTWISE, elements,
-                     forward ? cost_both_ways(2 * e, e) : cost_both_ways(3 * e, 2 * e), forward ? 2 : 4);
+                     cost_both_ways(read * e, written * e), (forward ? 2 : 4) + 2 * (int)joins);
 }
 
 static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
@@ -76,14 +87,14 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         push_mla_rope(shape, pass, ops);
         return;
     }
-    if (model->rope_scaled && fused && !execution->compiled && !mla) {
-        push_scaled_rope(shape, pass, shape->tokens * width, ops);
+    const bool halves =
+        !execution->compiled && (fused ? model->rope_scaled : execution->framework.kernels.rope_by_halves);
+    if (halves && !mla) {
+        push_rope_by_halves(shape, pass, shape->tokens * width, ops);
         return;
     }
-    /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2); a join copies all of it, and backward
-     * the gradient of the empty part is cleared whole and added */
-    const double joins = !execution->framework.kernels.rope_joins ? 0 : (pass == COST_FORWARD ? 1 : 2);
-    const double bytes = (fused ? 1 : 5 + joins) * shape->element_bytes;
+    /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
+    const double joins = rope_joins(shape, pass), bytes = (fused ? 1 : 5 + joins) * shape->element_bytes;
     cost_push_memory(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
                      shape->tokens * width, cost_both_ways(bytes, bytes), fused ? 2 : 6 + 2 * (int)joins);
 }

@@ -16,6 +16,10 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
     FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
+    FLAG(SpecRecipeKernels, rope_by_halves,
+         "Unfused rotation multiplies by broadcast cosines and sines and joins negated halves, which are "
+         "views: "
+         "such kernels go element by element; else by complex numbers, as streams."),
     FLAG(SpecRecipeKernels, bias_in_product,
          "Products add the bias themselves, and its gradient is a sum of its own (PyTorch's F.linear since "
          "1.12)."),

@@ -15,7 +15,7 @@ typedef struct SpecRecipeKernels {
     bool bias_in_product, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope,
         norm_upcasts_fp32, masked_softmax, softmax_upcasts_fp32;
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
-    bool separate_projections, rope_joins, qkv_bias_apart;
+    bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
     double attention_speed_frac;
     bool early_cudnn, latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;

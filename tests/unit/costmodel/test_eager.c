@@ -80,6 +80,46 @@ static void scaled_rope(void)
     g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 0);
 }
 
+static double addressed(const CostOps *ops, const char *name)
+{
+    double elements = 0;
+    for (int i = 0; i < ops->count; i++)
+        elements += strcmp(ops->op[i].name, name) == 0 ? ops->op[i].u.memory.addressed : 0;
+    return elements;
+}
+
+/* Halves that are views move the bytes of complex numbers, 20 each way, but 3.5 and 2.5 elements of each are addressed one by
+ * one; what was turned is joined as before. A fused kernel and a compiler leave nothing of it. */
+static void rope_of_halves(void)
+{
+    Spec spec = fixture_spec(1, false);
+    SpecRecipeKernels *kernels = &spec.execution.framework.kernels;
+    const double rotated = TOKENS * (QUERIES + KEYS);
+    for (int backward = 0; backward < 2; backward++) {
+        const CostPass pass = backward ? COST_BACKWARD_INPUT : COST_FORWARD;
+        kernels->rope_by_halves = kernels->rope_joins = false;
+        CostOps ops = fixture_layer_ops(&spec, pass);
+        const double streamed = fixture_moved(&ops, "rope");
+        g_assert_cmpfloat(addressed(&ops, "rotate"), ==, 0);
+        kernels->rope_by_halves = true;
+        ops = fixture_layer_ops(&spec, pass);
+        const double stream = fixture_moved(&ops, "rope");
+        g_assert_cmpfloat(fixture_moved(&ops, "rotate") + stream, ==, streamed);
+        g_assert_cmpfloat(addressed(&ops, "rotate"), ==, (backward ? 2.5 : 3.5) * rotated);
+        kernels->rope_joins = true;
+        ops = fixture_layer_ops(&spec, pass);
+        g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, stream + (backward ? 8 : 4) * rotated);
+        kernels->fused_rope = true;
+        ops = fixture_layer_ops(&spec, pass);
+        g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 4 * rotated);
+        g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 0);
+        kernels->fused_rope = false;
+    }
+    spec.execution.compiled = true;
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(addressed(&ops, "rotate"), ==, 0);
+}
+
 /* A join copies what was turned; backward its empty part is cleared and added: 2 and 4 more of 2 bytes. */
 static void joined_rope(void)
 {
@@ -413,6 +453,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/bias-in-products", bias_in_products);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/joined-rope", joined_rope);
+    g_test_add_func("/eager/rope-of-halves", rope_of_halves);
     g_test_add_func("/eager/bias-apart", bias_apart);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
