@@ -168,6 +168,15 @@ static double unit_fill(const SpecAccelerator *accelerator, const CostAttention 
     return width > 0 && dim > 0 ? dim / (width * ceil(dim / width)) : 1;
 }
 
+/* Products of the kernels over those that are counted: scores and their gradients are computed for the gradient of queries
+ * and again for those of keys and values.   Source: [PallasAttention] */
+static double kernel_products(const SpecAccelerator *accelerator, const CostAttention *attention)
+{
+    const double qk = attention->qk_head_dim, v = attention->v_head_dim, counted = 3 * qk + 2 * v;
+    const bool split = attention->backward && accelerator->split_attention_backward && counted > 0;
+    return split ? (counted + qk + v) / counted : 1;
+}
+
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
 {
     g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);
@@ -180,7 +189,9 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     double element_bytes = spec_dtype_bytes(attention->dtype);
     if (accelerator->generation == SPEC_GENERATION_OTHER) { /* not made of SMs with blocks: FLOPs alone */
         double frac = attention->backward ? model->backward_peak_frac : model->peak_frac;
-        return flops / (peak * frac * unit_fill(accelerator, attention)) + latency_s;
+        return kernel_products(accelerator, attention) * flops /
+                   (peak * frac * unit_fill(accelerator, attention)) +
+               latency_s;
     }
     double sms = fmax(1, accelerator->sm_count);
     double rate = peak / sms;

@@ -73,6 +73,11 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_INT(SpecAccelerator, matrix_unit, 0, 4096, "0", 0,
                "Width of its square matrix units, where it is not made of SMs: attention heads that are no "
                "multiple of it fill them in part; 0: not known."),
+    SPEC_F_BOOL(SpecAccelerator, split_attention_backward, "false", 0,
+                "Its attention kernels make gradients of queries, and of keys and values, in one kernel "
+                "each, which both "
+                "compute scores and their gradients: seven products backward and not five. Where it is not "
+                "made of SMs."),
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),

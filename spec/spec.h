@@ -114,10 +114,11 @@ typedef struct SpecAccelerator {
     double
         exponentials_per_s; /* of its special function units; 0: not known. Attention kernels wait for them */
     int matrix_unit;        /* width of a systolic array; 0: none, or not known */
-    double speed_spread_frac;     /* standard deviation of sustained speed between chips of this type */
-    SpecGeneration generation;    /* which NCCL tuning rows apply */
-    double scale_up_bytes_per_s;  /* NVLink and kin, one way, per GPU; 0: PCIe only */
-    double host_link_bytes_per_s; /* one way */
+    bool split_attention_backward; /* gradients of queries, and of keys and values, by kernels of their own */
+    double speed_spread_frac;      /* standard deviation of sustained speed between chips of this type */
+    SpecGeneration generation;     /* which NCCL tuning rows apply */
+    double scale_up_bytes_per_s;   /* NVLink and kin, one way, per GPU; 0: PCIe only */
+    double host_link_bytes_per_s;  /* one way */
     double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
     int reference_gpus_per_node;
     int reference_scale_up_domain_gpus;

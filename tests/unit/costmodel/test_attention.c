@@ -290,6 +290,32 @@ static void matrix_unit(void)
     }
 }
 
+/* Kernels apart for queries and for keys and values compute scores and their gradients twice: 7 products for 5, and the
+ * forward as it was. */
+static void split_backward(void)
+{
+    SpecAccelerator accelerator = fixture_preset("tpu-v5p");
+    g_assert_true(accelerator.split_attention_backward);
+    SpecAccelerator whole = accelerator;
+    whole.split_attention_backward = false;
+    CostAttention attention = {.kernel = SPEC_ATTENTION_FLASH2,
+                               .batch = 4,
+                               .heads = 16,
+                               .kv_heads = 16,
+                               .q_tokens = 8192,
+                               .kv_tokens = 8192,
+                               .qk_head_dim = 128,
+                               .v_head_dim = 128,
+                               .causal = true,
+                               .dtype = SPEC_BF16};
+    g_assert_cmpfloat(cost_attention_s(&accelerator, &attention), ==, cost_attention_s(&whole, &attention));
+    attention.backward = true;
+    const double latency_s = accelerator.model.attention[SPEC_ATTENTION_FLASH2].backward_latency_s;
+    fixture_within((cost_attention_s(&accelerator, &attention) - latency_s) /
+                       (cost_attention_s(&whole, &attention) - latency_s),
+                   1.4, 1e-6);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -303,5 +329,6 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/monotone", test_monotone);
     g_test_add_func("/attention/published", test_published);
     g_test_add_func("/attention/matrix-unit", matrix_unit);
+    g_test_add_func("/attention/split-backward", split_backward);
     return g_test_run();
 }
