@@ -123,6 +123,10 @@ static const SpecField kernels_fields[] = {
          "head's backward products run on slower kernels; off: it is padded."),
     FLAG(SpecRecipeKernels, compiler_pads,
          "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
+    FLAG(SpecRecipeKernels, reductions_apart,
+         "Compiled code sums a row in one kernel and reads it again in the next, for XLA fuses no reduction "
+         "with what "
+         "follows it: norms and unfused softmax pass over a row two or three times."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };
