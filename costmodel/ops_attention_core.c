@@ -111,6 +111,13 @@ static bool softmax_upcasts(const CostShape *shape, bool fused)
     return !fused && shape->spec->execution.framework.kernels.softmax_upcasts_fp32;
 }
 
+/* XLA: the maximum and the sum of a row in a kernel each, that of its gradient times the result in another, which read what
+ * the one that writes reads again.   Source: [XlaFusion] */
+static bool sums_rows_apart(const CostShape *shape)
+{
+    return shape->spec->execution.compiled && shape->spec->execution.framework.kernels.reductions_apart;
+}
+
 /* Scale, mask and softmax of the scores, or their gradient. */
 static void push_scores(const CostShape *shape, CostOps *ops, double scores, bool fused, bool backward)
 {
@@ -120,6 +127,9 @@ static void push_scores(const CostShape *shape, CostOps *ops, double scores, boo
     if (softmax_upcasts(shape, fused)) {
         moved = backward ? eager_softmax_backward : eager_softmax;
         kernels = EAGER_SOFTMAX_KERNELS;
+    } else if (sums_rows_apart(shape)) {
+        kernels = backward ? 2 : 3;
+        moved.read *= kernels;
     } else if (!fused) {
         kernels = backward ? NARROW_SOFTMAX_BACKWARD_KERNELS : NARROW_SOFTMAX_KERNELS;
         moved = cost_both_ways(4 * e, kernels * e);

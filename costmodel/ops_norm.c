@@ -64,6 +64,16 @@ static void push_chain(CostOps *ops, const NormChain *chain, double elements)
                          chain->addressed, chain->by_element);
 }
 
+/* Kernels that sum over a row before the one that writes it: the mean and the variance, or the mean square; backward both
+ * sums of a layer norm are one pass.   Source: [XlaFusion] */
+static int sums_apart(const CostShape *shape, CostPass pass)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (!execution->compiled || !execution->framework.kernels.reductions_apart)
+        return 0;
+    return pass == COST_FORWARD && shape->spec->model.norm == SPEC_NORM_LAYERNORM ? 2 : 1;
+}
+
 /* Input and gradient are read once; the sums of the weight's gradient stay in registers, and a second kernel adds up what the
  * blocks leave (cost_norm_backward_s). */
 static void push_one_pass(const CostShape *shape, CostOps *ops, double rows, double cols, double in,
@@ -89,14 +99,16 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     }
     const bool eager = cost_norm_spelled_out(shape->spec) && !execution->compiled;
     const bool wide = in > shape->element_bytes;
+    const int sums = sums_apart(shape, pass);
     if (eager && pass == COST_FORWARD) {
         push_chain(ops, wide ? &wide_norm : &eager_norm, elements);
     } else if (eager) {
         push_chain(ops, wide ? &wide_norm_backward : &eager_norm_backward, elements);
     } else if (pass == COST_FORWARD) { /* read x, write y */
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in, out),
-                         1);
-        ops->op[ops->count - 1].u.memory.norm = (CostNormRows){forward_blocks(shape), rows, cols, in};
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                         cost_both_ways((1 + sums) * in, out), 1 + sums);
+        if (sums == 0)
+            ops->op[ops->count - 1].u.memory.norm = (CostNormRows){forward_blocks(shape), rows, cols, in};
     } else if (execution->framework.kernels.norm_weight_elements_per_s > 0) {
         push_norm_gradients(shape, ops, rows, cols, in, out);
     } else if (execution->framework.kernels.one_pass_norm_backward &&
@@ -104,7 +116,7 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
         push_one_pass(shape, ops, rows, cols, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
-                         cost_both_ways(2 * in + 2 * out, in), 2);
+                         cost_both_ways((2 + sums) * (in + out), in), 2 + sums);
     }
 }
 

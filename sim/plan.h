@@ -144,6 +144,7 @@ typedef struct SimPlan {
     bool overlap_param_gather; /* ZeRO-1/2: beside the forwards of the next step, else after the optimizer */
     bool gathers_on_use;       /* overlap_param_gather: a chunk's wait for its first forward */
     bool reduce_each_microbatch; /* ZeRO-2/3: reduce-scatter on every micro-batch */
+    bool reduction_holds_queue;  /* compute launched behind a reduction waits for it */
     bool reshard_after_forward;  /* ZeRO-3 */
     bool whole_chunks; /* ZeRO-2/3: gathers and reductions once a chunk and pass (SIM_TRAIT_WHOLE_CHUNKS) */
     /* ZeRO-3 without reshard_after_forward: true gives the weights back after every backward (FSDP without a

@@ -40,7 +40,7 @@ void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
     sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, rb->last_compute);
     int32_t index = sim_emit_comm(rb, stream, SIM_TAG_GRAD_REDUCE, GROUP_REDUCE, &segment->grad_reduce,
                                   sim_intern_mem(rb->builder, &mem), chunk->stage_index, microbatch);
-    if (!plan->overlap_grad_reduce && plan->reduce_each_microbatch)
+    if (plan->reduction_holds_queue || (!plan->overlap_grad_reduce && plan->reduce_each_microbatch))
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, index);
     if (!plan->whole_chunks || rb->reduced_stage != chunk->stage_index)
         rb->reduced[0] = rb->reduced[1];

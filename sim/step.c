@@ -121,7 +121,8 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     const SpecFramework *framework = &spec->execution.framework;
     plan->zero = spec->parallel.zero;
     plan->overlap_grad_reduce = cost_overlaps_grad_reduce(spec);
-    plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
+    plan->reduction_holds_queue = framework->data_parallel.reduction_holds_queue;
+    plan->overlap_param_gather = spec_hides_param_gather(spec);
     plan->gathers_on_use = spec_gathers_on_use(spec);
     const bool keeps = cost_keeps_gathered(spec);
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);

@@ -123,6 +123,10 @@ static const SpecField kernels_fields[] = {
          "head's backward products run on slower kernels; off: it is padded."),
     FLAG(SpecRecipeKernels, compiler_pads,
          "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
+    FLAG(SpecRecipeKernels, reductions_apart,
+         "Compiled code sums a row in one kernel and reads it again in the next, for XLA fuses no reduction "
+         "with what "
+         "follows it: norms and unfused softmax pass over a row two or three times."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };
@@ -202,6 +206,12 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
+    FLAG(SpecRecipeDataParallel, reduction_holds_queue,
+         "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
+         "one "
+         "launched behind each reduction waits for it, so all that follow do: whatever execution.overlap "
+         "says, no "
+         "reduction and, below ZeRO-3, no gather hides."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),

@@ -22,7 +22,7 @@ typedef struct SpecRecipeKernels {
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, pageable_checkpoints, compiler,
         autocast, onehot_embedding, table_gradient, stacks_layers, one_pass_norm_backward, odd_vocab,
-        compiler_pads;
+        compiler_pads, reductions_apart;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
     unsigned overlaps;        /* bits of SpecOverlap */
@@ -45,7 +45,7 @@ typedef struct SpecRecipeDataParallel {
     double bucket_bytes, bucket_rank_bytes, first_bucket_bytes;
     bool cuts_layers, buckets_from_first, buckets_of_tensors, initial_broadcast;
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
-        reduce_each_microbatch;
+        reduce_each_microbatch, reduction_holds_queue;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;

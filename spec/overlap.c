@@ -46,11 +46,16 @@ bool spec_waits_for_sends(const Spec *spec)
     return framework->pipeline.p2p_blocking && !hides;
 }
 
+bool spec_hides_param_gather(const Spec *spec)
+{
+    return (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 &&
+           !spec->execution.framework.data_parallel.reduction_holds_queue;
+}
+
 bool spec_gathers_on_use(const Spec *spec)
 {
     const SpecGathersBegin begin = spec->execution.framework.data_parallel.gathers_begin;
-    const bool beside =
-        (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && !spec_offloads_states(&spec->offload);
+    const bool beside = spec_hides_param_gather(spec) && !spec_offloads_states(&spec->offload);
     return beside && spec->parallel.pipeline > 1 &&
            (begin == SPEC_GATHERS_USE ||
             (begin == SPEC_GATHERS_STEP_IF_INTERLEAVED && is_not_interleaved(spec)));

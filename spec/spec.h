@@ -388,6 +388,8 @@ int spec_deferred_heads(const Spec *spec);
 
 /* Whether compute waits for the messages that it sends to the next pipeline rank. */
 bool spec_waits_for_sends(const Spec *spec);
+/* Whether weights are gathered beside compute: execution.overlap says so, and no reduction holds the queue of kernels. */
+bool spec_hides_param_gather(const Spec *spec);
 /* Whether a pipeline rank's gathers are beside the forwards and wait for the first of their chunk: software dispatches them
  * from hooks unless all ranks start theirs together, which Megatron does with interleaved stages alone.
  * Source: [MegatronCore] param_and_grad_buffer.py (finish_param_sync), arguments.py (align_param_gather) */

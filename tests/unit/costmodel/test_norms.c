@@ -123,6 +123,37 @@ static void norm_by_rows(void)
     }
 }
 
+/* XLA reads a row again behind each sum over it: 2 + 2 bytes become 4 + 2 of RMSNorm and 6 + 2 of a layer norm, 8 + 2
+ * become 12 + 2 backward; of scores 6 + 2 and 8 + 2. Without the compiler nothing of it holds. */
+static void sums_apart(void)
+{
+    static const struct {
+        SpecNorm norm;
+        CostPass pass;
+        double norm_bytes, score_bytes;
+    } cases[] = {{SPEC_NORM_RMSNORM, COST_FORWARD, 6, 8},
+                 {SPEC_NORM_LAYERNORM, COST_FORWARD, 8, 8},
+                 {SPEC_NORM_LAYERNORM, COST_BACKWARD_INPUT, 14, 10}};
+    Spec spec = fixture_spec(1, false);
+    SpecRecipeKernels *kernels = &spec.execution.framework.kernels;
+    spec.execution.attention = SPEC_ATTENTION_UNFUSED;
+    kernels->norm_weight_elements_per_s = 0;
+    const double scores = TOKENS * TOKENS / 2 * 32;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        spec.model.norm = cases[i].norm;
+        spec.execution.compiled = kernels->reductions_apart = true;
+        CostOps ops = fixture_layer_ops(&spec, cases[i].pass);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * cases[i].norm_bytes * TOKENS * HIDDEN);
+        g_assert_cmpfloat(fixture_moved(&ops, "softmax"), ==, cases[i].score_bytes * scores);
+        spec.execution.compiled = false;
+        ops = fixture_layer_ops(&spec, cases[i].pass);
+        const double eager = fixture_moved(&ops, "norm") + fixture_moved(&ops, "softmax");
+        kernels->reductions_apart = false;
+        ops = fixture_layer_ops(&spec, cases[i].pass);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm") + fixture_moved(&ops, "softmax"), ==, eager);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -130,5 +161,6 @@ int main(int argc, char **argv)
     g_test_add_func("/norms/weights", norm_weights);
     g_test_add_func("/norms/in-one-pass", norm_in_one_pass);
     g_test_add_func("/norms/by-rows", norm_by_rows);
+    g_test_add_func("/norms/sums-apart", sums_apart);
     return g_test_run();
 }

@@ -191,6 +191,25 @@ static void overlapped_shards(void)
     g_assert_true(memcmp(&without, &same, sizeof same) == 0);
 }
 
+/* Where kernels behind a reduction wait for it, overlap is asked for in vain: the step, its memory and what is exposed are
+ * those without any, on every micro-batch; without overlap there is nothing to hold up. */
+static void held_queue(void)
+{
+    static const char HOLDS[] = "execution.framework.data_parallel.reduction_holds_queue=true";
+    static const char EACH[] = "execution.framework.data_parallel.reduce_each_microbatch=true";
+    static const char ALONE[] = "execution.overlap=[]",
+                      BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8";
+    const Ran free = RUN("parallel.zero=2", BUCKET, EACH), held = RUN("parallel.zero=2", BUCKET, EACH, HOLDS),
+              alone = RUN("parallel.zero=2", BUCKET, EACH, ALONE),
+              same = RUN("parallel.zero=2", BUCKET, EACH, ALONE, HOLDS);
+    g_assert_true(memcmp(&alone, &same, sizeof same) == 0);
+    g_assert_cmpfloat(held.step_s, >, free.step_s);
+    g_assert_cmpfloat(held.exposed_s, >, 2 * free.exposed_s);
+    g_assert_cmpfloat(held.sent, ==, free.sent);
+    g_assert_cmpfloat_with_epsilon(held.step_s / alone.step_s, 1, 1e-3);
+    g_assert_cmpfloat_with_epsilon(held.exposed_s / alone.exposed_s, 1, 1e-2);
+}
+
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
  * chunk's weights in memory [LamyPoirier2022]. With one chunk the same is GPipe against 1F1B. */
 static void whole_chunks(void)
@@ -391,6 +410,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/copies-each-microbatch", copies_each_microbatch);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
+    g_test_add_func("/sharding/held-queue", held_queue);
     g_test_add_func("/sharding/stacked-layers", stacked_layers);
     g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
