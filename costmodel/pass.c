@@ -299,8 +299,7 @@ static double unpaired_share(const CostShape *shape)
 }
 
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
- * their share of the SMs from it, of products that leave some free only the rest.   Source: [DeepSeekV3] section 3.2.1,
- * [MegatronMoE] combined_1f1b.py */
+ * their share of the SMs from it, less where products leave some free.   Source: [DeepSeekV3] 3.2.1, [MegatronMoE] */
 static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
 {
     if (!hides_exchanges(shape)) {
