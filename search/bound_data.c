@@ -97,8 +97,8 @@ typedef struct Stage { /* what its buckets take */
     int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
     int64_t reduce_sms_ps, last_reduce_sms_ps, gather_sms_ps, last_gather_sms_ps;
     double most_sms_frac, least_gather_sms_frac; /* of the SMs that one of them reserves */
-    int64_t passes_ps; /* forwards of the segments from the bucket at hand on */
-    int64_t ahead_ps;  /* the most that these take longer than the gathers behind the bucket's own */
+    int64_t passes_ps;                           /* forwards of the segments from the bucket at hand on */
+    int64_t ahead_ps; /* the most that these take longer than the gathers behind the bucket's own */
     int rank;
     bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
@@ -347,8 +347,9 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
         data->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
         data->reduce_sms_ps += stage.reduce_sms_ps;
         data->gather_sms_ps += stage.gather_sms_ps;
-        data->stream_sms_ps +=
-            keeps ? 0 : reshard ? 2 * stage.gather_sms_ps - stage.last_gather_sms_ps : stage.gather_sms_ps;
+        data->stream_sms_ps += keeps     ? 0
+                               : reshard ? 2 * stage.gather_sms_ps - stage.last_gather_sms_ps
+                                         : stage.gather_sms_ps;
         data->most_sms_frac = MAX(data->most_sms_frac, stage.most_sms_frac);
         if (!keeps && stage.one_link)
             data->link_ps +=
