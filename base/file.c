@@ -241,8 +241,6 @@ static const char *text_problem(const GString *text)
     const unsigned char *bytes = (const unsigned char *)text->str;
     if (text->len >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
         return "is UTF-16 text; save the file as UTF-8";
-    if (text->len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-        return "begins with a byte order mark; save the file as plain UTF-8";
     return memchr(bytes, 0, text->len) != NULL
                ? "holds bytes of zero, so it is no text; is it the right file?"
                : NULL;
@@ -252,8 +250,11 @@ GString *orr_text_read(const char *path, size_t most_bytes, GError **error)
 {
     GString *text = orr_file_read(path, most_bytes, error);
     const char *problem = text != NULL ? text_problem(text) : NULL;
-    if (problem == NULL)
+    if (problem == NULL) {
+        if (text != NULL && g_str_has_prefix(text->str, ORR_BYTE_ORDER_MARK))
+            g_string_erase(text, 0, (gssize)strlen(ORR_BYTE_ORDER_MARK));
         return text;
+    }
     orr_fail(error, ORR_ERROR_INPUT, "%s: %s", strcmp(path, "-") == 0 ? "standard input" : path, problem);
     g_string_free(text, TRUE);
     return NULL;

@@ -10,7 +10,10 @@
  * a pipe with a name that nobody opens at its other end for some seconds, also when written to. Free with g_string_free. */
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error);
 
-/* The same of what should be text: what is none (UTF-16, bytes of zero) or begins with a byte order mark fails. */
+#define ORR_BYTE_ORDER_MARK                                                                                  \
+    "\xef\xbb\xbf" /* of UTF-8: editors put it before a text, of which it is no part */
+
+/* The same of what should be text, without a byte order mark: what is none (UTF-16, bytes of zero) fails. */
 GString *orr_text_read(const char *path, size_t most_bytes, GError **error);
 
 /* Writes beside `path`, syncs, renames over it. `path` "-" writes to stdout. */

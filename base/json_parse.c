@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json_internal.h"
 
 typedef struct JsonParser {
@@ -320,8 +321,6 @@ static bool parse_value(JsonParser *parser, cJSON **ret_item)
 static bool parse_root(JsonParser *parser, cJSON **ret_root)
 {
     const gchar *invalid = NULL;
-    if (parser->end - parser->start >= 3 && memcmp(parser->start, "\xef\xbb\xbf", 3) == 0)
-        return fail_at(parser, parser->start, "byte order mark; save the file as plain UTF-8");
     if (!g_utf8_validate_len(parser->start, (gsize)(parser->end - parser->start), &invalid))
         return fail_at(parser, invalid, "not UTF-8 text; save the file as UTF-8");
     if (!parse_value(parser, ret_root))
@@ -336,8 +335,10 @@ cJSON *json_parse_strict(const char *text, size_t length, const char *name, GErr
         orr_fail(error, ORR_ERROR_INPUT, "%s: larger than 256 MiB; split the file", name);
         return NULL;
     }
-    JsonParser parser = {.start = text,
-                         .at = text,
+    const size_t mark = strlen(ORR_BYTE_ORDER_MARK);
+    const char *start = text + (length >= mark && memcmp(text, ORR_BYTE_ORDER_MARK, mark) == 0 ? mark : 0);
+    JsonParser parser = {.start = start,
+                         .at = start,
                          .end = text + length,
                          .name = name,
                          .scratch = g_string_new(NULL),

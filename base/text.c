@@ -200,6 +200,28 @@ static void measure(const OrrTable *table, Layout *layout)
     }
 }
 
+/* A column that has no room even beside the keys: in each row below them. */
+static void print_below(const OrrTable *table, GString *out, int indent, int width, int keys, int column)
+{
+    for (int row = 0; row < table_rows(table); row++) {
+        append_repeated(out, " ", indent);
+        for (int key = 0; key < keys; key++) {
+            if (key > 0)
+                g_string_append_c(out, ' ');
+            append_wrapped(out, table_cell(table, row, key), width - indent, indent);
+        }
+        end_line(out);
+        append_repeated(out, " ", indent + 2);
+        append_wrapped(out, table_cell(table, row, column), width - indent - 2, indent + 2);
+        end_line(out);
+        if (row == 0 && table->has_header) {
+            append_repeated(out, " ", indent);
+            append_repeated(out, "-", width - indent);
+            g_string_append_c(out, '\n');
+        }
+    }
+}
+
 /* Parts one below the other, each beginning with the columns that say what a row is. */
 static void print_parts(const OrrTable *table, GString *out, int indent, int width, Layout *layout)
 {
@@ -217,6 +239,10 @@ static void print_parts(const OrrTable *table, GString *out, int indent, int wid
         }
         if (next > keys)
             g_string_append_c(out, '\n');
+        if (at + layout->widths[next] > width && !(next == last && wraps && at + LEAST <= width)) {
+            print_below(table, out, indent, width, keys, next++);
+            continue;
+        }
         for (; next <= last; next++) {
             const bool fits = at + layout->widths[next] <= width;
             if (!fits && next == last && wraps && at + LEAST <= width)

@@ -13,7 +13,8 @@ void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int coun
     for (int p = 0; p < trace->pool_count; p++)
         g_string_append_printf(out, "%s%d %s", p > 0 ? " and " : "", trace->pools[p].gpus,
                                trace->pools[p].name);
-    g_string_append_printf(out, ": %.0f GPU-hours of work\n\n", results[0].work_gpu_s / 3600);
+    g_string_append_printf(out, "%s%.0f GPU-hours of work\n\n", width > 0 && width < 60 ? "\n" : ": ",
+                           results[0].work_gpu_s / 3600);
     OrrTable *table = orr_table_new(headers, COLUMNS);
     for (int i = 0; i < count; i++) {
         const JobsResult *result = &results[i];

@@ -110,7 +110,7 @@ static void write_skipped(const Ledger *ledger, GString *out)
     for (guint i = 0; i < ledger->rows->len; i++) {
         const LedgerRow *row = ledger->rows->pdata[i];
         if (row->skipped != NULL) {
-            g_string_append_printf(out, "  %s: %s\n", row->id, row->skipped);
+            report_page_say(out, 2, "%s: %s", row->id, row->skipped);
         }
     }
 }
@@ -118,26 +118,26 @@ static void write_skipped(const Ledger *ledger, GString *out)
 void ledger_write_text(const Ledger *ledger, bool every_row, GString *out)
 {
     char text[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "Published runs replayed: %d rows, %d skipped\n\n", ledger->overall.rows,
-                           ledger->overall.skipped);
+    report_page_say(out, 0, "Published runs replayed: %d rows, %d skipped", ledger->overall.rows,
+                    ledger->overall.skipped);
+    g_string_append_c(out, '\n');
     if (every_row) {
         write_rows(ledger, out);
         g_string_append_c(out, '\n');
     }
     write_sources(ledger, out);
-    g_string_append_printf(out, "\n  mean of the sources' mean |error|: %s\n",
-                           percent(text, ledger->macro_mape));
+    g_string_append_c(out, '\n');
+    report_page_say(out, 2, "mean of the sources' mean |error|: %s", percent(text, ledger->macro_mape));
     if (!isnan(ledger->overall_full.mape)) {
         char p90[ORR_TEXT_SIZE];
-        g_string_append_printf(out, "  runs of full confidence: mean |error| %s, P90 %s\n",
-                               percent(text, ledger->overall_full.mape),
-                               percent(p90, ledger->overall_full.p90));
+        report_page_say(out, 2, "runs of full confidence: mean |error| %s, P90 %s",
+                        percent(text, ledger->overall_full.mape), percent(p90, ledger->overall_full.p90));
     }
     if (!isnan(ledger->overall_experts.mape)) {
         char bias[ORR_TEXT_SIZE];
-        g_string_append_printf(out, "  runs of models with experts (%d): mean |error| %s, bias %s\n",
-                               ledger->overall_experts.rows, percent(text, ledger->overall_experts.mape),
-                               signed_percent(bias, ledger->overall_experts.bias));
+        report_page_say(out, 2, "runs of models with experts (%d): mean |error| %s, bias %s",
+                        ledger->overall_experts.rows, percent(text, ledger->overall_experts.mape),
+                        signed_percent(bias, ledger->overall_experts.bias));
     }
     if (ledger->overall.interval_rows > 0) {
         g_autofree char *line = g_strdup_printf(

@@ -369,8 +369,9 @@ static void write_terms(const PlanTextbook *textbook, const PlanPoint *point, GS
 {
     enum { COLUMNS = 2 };
     char text[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "\nFrom the textbook to the simulation, days on %s\n",
-                           report_page_gpus(text, textbook->at_gpus));
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "From the textbook to the simulation, days on %s",
+                    report_page_gpus(text, textbook->at_gpus));
     OrrTable *table = orr_table_new(NULL, COLUMNS);
     g_snprintf(text, sizeof text, "%.2f", textbook->days);
     orr_table_row(table, (const char *[COLUMNS]){"textbook", text});

@@ -179,7 +179,8 @@ static void write_time(const Comparison *comparison, GString *out)
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(CompareRow));
     add_time(comparison, rows);
     if (same_work(comparison)) {
-        g_string_append(out, "\nTime of the step, seconds on the last rank to finish\n");
+        g_string_append_c(out, '\n');
+        report_page_say(out, 0, "Time of the step, seconds on the last rank to finish");
         write_section(rows, "step", 1, comparison->a->step_ps > INT64_C(1000000000000) ? 3 : 6, out);
         return;
     }
@@ -188,7 +189,8 @@ static void write_time(const Comparison *comparison, GString *out)
         row->a = per_tokens(comparison->a, row->a);
         row->b = per_tokens(comparison->b, row->b);
     }
-    g_string_append(out, "\nTime, GPU-seconds a million tokens (GPUs or tokens of a step differ)\n");
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "Time, GPU-seconds a million tokens (GPUs or tokens of a step differ)");
     write_section(rows, "all", 1, 2, out);
 }
 
@@ -196,8 +198,9 @@ static void write_memory(const Comparison *comparison, GString *out)
 {
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(CompareRow));
     add_memory(comparison, rows);
-    g_string_append_printf(out, "\nMemory of the fullest stage (A: %d, B: %d) at its peak, GiB\n",
-                           fullest(comparison->a)->stage, fullest(comparison->b)->stage);
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "Memory of the fullest stage (A: %d, B: %d) at its peak, GiB",
+                    fullest(comparison->a)->stage, fullest(comparison->b)->stage);
     write_section(rows, "reserved", GIB, 2, out);
     g_autofree char *fits =
         g_strdup_printf("A %s %.1f GiB, B %s %.1f GiB", comparison->a->fits ? "fits" : "DOES NOT FIT",

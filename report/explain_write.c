@@ -30,11 +30,14 @@ static void write_binds(const Explanation *explanation, int *number, GString *ou
 {
     const ExplainBind *first = bind_at(explanation, 0);
     g_autoptr(GString) others = g_string_new(NULL);
+    double percents = round(100 * first->share);
     for (guint i = 1; i < explanation->binds->len; i++) {
         const ExplainBind *bind = bind_at(explanation, i);
-        if (bind->share >= 0.01)
-            g_string_append_printf(others, "%s%s %.0f\u00a0%%", others->len > 0 ? ", " : "", bind->words,
-                                   100 * bind->share);
+        if (bind->share < 0.01)
+            continue;
+        percents += round(100 * bind->share);
+        g_string_append_printf(others, "%s%s %.0f\u00a0%%", others->len > 0 ? ", " : "", bind->words,
+                               100 * bind->share);
     }
     if (g_str_equal(first->key, "bubble"))
         sentence(out, number, "The pipeline bubble binds most: ranks wait for %.0f %% of the step.",
@@ -43,7 +46,12 @@ static void write_binds(const Explanation *explanation, int *number, GString *ou
         sentence(out, number,
                  "What binds most is %s: %.0f %% of the step goes with it (simulated with 10 %% more).",
                  first->words, 100 * first->share);
-    if (others->len > 0)
+    if (others->len > 0 && percents > 100)
+        sentence(
+            out, number,
+            "Then come %s; with the first more than 100 %%, for what runs side by side counts with each.",
+            others->str);
+    else if (others->len > 0)
         sentence(out, number, "Then come %s; what is left over goes with none of them alone.", others->str);
     else
         sentence(out, number, "Nothing else carries 1 %% of the step.");

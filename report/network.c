@@ -78,8 +78,8 @@ static void text_tiers(const TrafficSummary *network, GString *out)
         report_page_table(table, out, 2);
     orr_table_free(table);
     if (used > TIERS_IN_TEXT)
-        g_string_append_printf(out, "  and %d more tiers: --format json, or --links FILE for every link\n",
-                               used - TIERS_IN_TEXT);
+        report_page_say(out, 2, "and %d more tiers: --format json, or --links FILE for every link",
+                        used - TIERS_IN_TEXT);
 }
 
 static void text_left_out(const TrafficSummary *network, GString *out)

@@ -153,18 +153,21 @@ void report_text_offload(const Report *report, GString *out)
                                                       : "activations");
     write_tier("Host memory", offload->host_bytes, offload->host_capacity_bytes, offload->host_fits, out);
     write_tier("Disks", offload->nvme_bytes, offload->nvme_capacity_bytes, offload->nvme_fits, out);
-    g_string_append_printf(out, "  Busy: to the host %.1f %%, to the GPUs %.1f %%, host %.1f %%",
+    g_autoptr(GString) busy = g_string_new(NULL);
+    g_string_append_printf(busy, "Busy: to the host %.1f %%, to the GPUs %.1f %%, host %.1f %%",
                            100 * offload->out_busy_frac, 100 * offload->in_busy_frac,
                            100 * offload->host_busy_frac);
     if (offload->read_busy_frac > 0 || offload->write_busy_frac > 0)
-        g_string_append_printf(out, ", disk reads %.1f %%, writes %.1f %%", 100 * offload->read_busy_frac,
+        g_string_append_printf(busy, ", disk reads %.1f %%, writes %.1f %%", 100 * offload->read_busy_frac,
                                100 * offload->write_busy_frac);
-    g_string_append(out, " of the step\n");
+    g_string_append(busy, " of the step");
+    report_page_entry(out, "", 2, busy->str);
     if (offload->window_layers > 0)
-        g_string_append_printf(out, "  Layers of weights on the GPU at once: %d\n", offload->window_layers);
+        report_page_say(out, 2, "Layers of weights on the GPU at once: %d", offload->window_layers);
+    g_autofree char *direct =
+        g_strdup_printf("Pieces that forwards read in the host's memory: %d", offload->direct_layers);
     if (offload->direct_layers > 0)
-        g_string_append_printf(out, "  Pieces that forwards read in the host's memory: %d\n",
-                               offload->direct_layers);
+        report_page_entry(out, "", 2, direct);
 }
 
 void report_json_offload(const Report *report, OrrJsonWriter *w)

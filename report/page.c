@@ -2,11 +2,12 @@
 #include "report/page.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LEAST = 60, MOST = 140 }; /* columns of a page on a terminal */
+enum { LEAST = 40, MOST = 140 }; /* columns of a page on a terminal */
 
 int report_page_columns(void)
 {
@@ -95,6 +96,15 @@ void report_page_entry_within(GString *out, const char *label, int column, const
         at = append_word(out, *word, column, at, width);
     }
     g_string_append_c(out, '\n');
+}
+
+void report_page_say(GString *out, int column, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    g_autofree char *text = g_strdup_vprintf(format, values);
+    va_end(values);
+    report_page_entry(out, "", column, text);
 }
 
 const char *report_page_whole(char *text, double value)

@@ -9,7 +9,7 @@
 
 #define REPORT_PAGE_WIDTH 100
 
-/* Columns of the terminal that standard output is, 60 to 140 ($COLUMNS before what it says itself); 100 where it is none. */
+/* Columns of the terminal that standard output is, 40 to 140 ($COLUMNS before what it says itself); 100 where it is none. */
 int report_page_width(void);
 
 /* Prints a table as orr_table_print() does, in parts where the terminal is too narrow; on anything else as wide as it is. */
@@ -23,6 +23,8 @@ int report_page_columns(void);
 void report_page_entry(GString *out, const char *label, int column, const char *text);
 /* The same within `width` columns. */
 void report_page_entry_within(GString *out, const char *label, int column, const char *text, int width);
+/* Text alone, from `column` on. */
+void report_page_say(GString *out, int column, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /* "1,536": a whole number with grouped digits, in a buffer of ORR_TEXT_SIZE. */
 const char *report_page_whole(char *text, double value);

@@ -193,21 +193,27 @@ static void write_interval(const Report *report, GString *out)
     report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
 }
 
-/* `first` and `second` in a frame, beside each other where the page has room. */
-static void write_box(const char *first, const char *second, GString *out)
+/* Texts [count] in a frame, as many on a line as the page has room for. */
+static void write_box(const char *const *texts, int count, GString *out)
 {
-    const glong widths[] = {g_utf8_strlen(first, -1), g_utf8_strlen(second, -1)};
-    const bool one = widths[0] + widths[1] + 12 <= report_page_width();
-    const glong width = one ? widths[0] + 4 + widths[1] : MAX(widths[0], widths[1]);
+    enum { FRAME = 8 };
+    g_autoptr(GString) joined = g_string_new(NULL);
+    for (int i = 0, at = 0; i < count; i++) {
+        const int wide = (int)g_utf8_strlen(texts[i], -1);
+        const bool beside = i > 0 && at + 4 + wide + FRAME <= report_page_width();
+        g_string_append_printf(joined, "%s%s", i == 0 ? "" : beside ? "    " : "\n", texts[i]);
+        at = beside ? at + 4 + wide : wide;
+    }
+    g_auto(GStrv) lines = g_strsplit(joined->str, "\n", -1);
+    glong width = 0;
+    for (char **line = lines; *line != NULL; line++)
+        width = MAX(width, g_utf8_strlen(*line, -1));
     g_string_append(out, "\n  \u250c");
     for (glong i = -4; i < width; i++)
         g_string_append(out, "\u2500");
     g_string_append(out, "\u2510\n");
-    if (one)
-        g_string_append_printf(out, "  \u2502  %s    %s  \u2502\n", first, second);
-    else
-        g_string_append_printf(out, "  \u2502  %s%*s  \u2502\n  \u2502  %s%*s  \u2502\n", first,
-                               (int)(width - widths[0]), "", second, (int)(width - widths[1]), "");
+    for (char **line = lines; *line != NULL; line++)
+        report_page_say(out, 2, "\u2502  %s%*s  \u2502", *line, (int)(width - g_utf8_strlen(*line, -1)), "");
     g_string_append(out, "  \u2514");
     for (glong i = -4; i < width; i++)
         g_string_append(out, "\u2500");
@@ -219,12 +225,15 @@ static void write_headline(const Report *report, GString *out)
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
     static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
     g_autofree char *held = report_occupied(report);
-    g_autofree char *rates = g_strdup_printf(
-        "STEP %s    MFU %.1f %%    %s %s/s", orr_text_seconds(step, (double)report->step_ps * 1e-12),
-        report->mfu * 100.0, report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
-        report_items(report));
+    g_autofree char *takes =
+        g_strdup_printf("STEP %s", orr_text_seconds(step, (double)report->step_ps * 1e-12));
+    g_autofree char *mfu = g_strdup_printf("MFU %.1f %%", report->mfu * 100.0);
+    g_autofree char *through =
+        g_strdup_printf("%s %s/s", report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
+                        report_items(report));
     g_autofree char *memory = g_strdup_printf("%s (%s)", verdicts[report->memory_verdict], held);
-    write_box(rates, memory, out);
+    const char *const texts[] = {takes, mfu, through, memory};
+    write_box(texts, G_N_ELEMENTS(texts), out);
     const double items_per_s = report_items_of(report, report->tokens_per_s_per_gpu);
     g_autofree char *speed = g_strdup_printf(
         "%s %s/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
@@ -253,8 +262,9 @@ static void write_time(const Report *report, GString *out)
     for (int i = 0; i < scale.decimals; i++)
         unit_per_quantum /= 10.0;
 
-    g_string_append_printf(out, "\nWhere the time goes (rank %d, the last to finish)\n",
-                           report->result.critical_rank);
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "Where the time goes (rank %d, the last to finish)",
+                    report->result.critical_rank);
     OrrTable *table = orr_table_new(NULL, COLUMNS);
     for (int i = 0; i <= REPORT_TIME_COUNT; i++) {
         const bool sum = i == REPORT_TIME_COUNT;
@@ -273,18 +283,17 @@ static void write_time(const Report *report, GString *out)
     report_page_table(table, out, 2);
     orr_table_free(table);
     if (report->program.classes > 1)
-        g_string_append_printf(out, "  Pipeline bubble, mean over ranks: %.1f %% of the step\n",
-                               report->bubble_frac * 100.0);
+        report_page_say(out, 2, "Pipeline bubble, mean over ranks: %.1f %% of the step",
+                        report->bubble_frac * 100.0);
     if (report->context_busiest > 1.005)
-        g_string_append_printf(out,
-                               "  Causal attention of context ranks: %.2f to %.2f of the mean; all wait\n",
-                               report->context_work[0], report->context_busiest);
+        report_page_say(out, 2, "Causal attention of context ranks: %.2f to %.2f of the mean; all wait",
+                        report->context_work[0], report->context_busiest);
     if (report->expert_busiest > 1.005)
-        g_string_append_printf(out, "  The busiest expert rank has %.2f of the mean rows; all wait\n",
-                               report->expert_busiest);
+        report_page_say(out, 2, "The busiest expert rank has %.2f of the mean rows; all wait",
+                        report->expert_busiest);
     if (report->dropped_frac > 0)
-        g_string_append_printf(out, "  %.1f %% of routed rows find their expert full and are dropped\n",
-                               report->dropped_frac * 100.0);
+        report_page_say(out, 2, "%.1f %% of routed rows find their expert full and are dropped",
+                        report->dropped_frac * 100.0);
 }
 
 /* --- the whole run, and the small print --- */
@@ -412,9 +421,10 @@ static void write_stamp(const Report *report, GString *out)
     write_list(out, "Profiles", source->profiles);
     if (report->verbose)
         write_defaulted(out, source->defaulted);
-    else if (source->defaulted != NULL && source->defaulted->len > 0)
-        g_string_append_printf(out, "%-*s%u fields (--verbose lists them)\n", LABEL_COLUMN, "Defaulted",
-                               source->defaulted->len);
+    else if (source->defaulted != NULL && source->defaulted->len > 0) {
+        g_autofree char *count = g_strdup_printf("%u fields (--verbose lists them)", source->defaulted->len);
+        report_page_entry(out, "Defaulted", LABEL_COLUMN, count);
+    }
 }
 
 void report_write_text(const Report *report, GString *out)

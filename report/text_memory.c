@@ -280,12 +280,11 @@ void report_text_memory(const Report *report, GString *out)
         "\u2588\u00a0weights, \u2593\u00a0gradients, \u2592\u00a0optimizer, \u2591\u00a0activations, "
         "\u254d\u00a0workspace, \u00b7\u00a0reserved besides, \u2502\u00a0capacity");
     if (shown < distinct)
-        g_string_append_printf(out, "  %d of %d stages shown\n", shown, report->stage_count);
+        report_page_say(out, 2, "%d of %d stages shown", shown, report->stage_count);
     double host_bytes = 0;
     for (int i = 0; i < report->stage_count; i++)
         host_bytes = fmax(host_bytes, report->stages[i].host_bytes);
     if (host_bytes > 0)
-        g_string_append_printf(out, "  In the host's memory: up to %s a GPU\n",
-                               orr_text_bytes(capacity, host_bytes));
+        report_page_say(out, 2, "In the host's memory: up to %s a GPU", orr_text_bytes(capacity, host_bytes));
     write_verdict(report, &report->stages[fullest], out);
 }

@@ -28,6 +28,9 @@ typedef struct SearchDataCosts {
     int64_t wait_ps;   /* the first forward of chunk 0 takes longer by, if its gathers begin with it */
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch, or of all where a chunk keeps its weights */
     int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
+    /* Likewise what they take of the SMs, in time of all of them. */
+    int64_t reduce_sms_ps, last_reduce_sms_ps, gather_sms_ps, stream_sms_ps;
+    double most_sms_frac; /* that one of them reserves */
     int64_t optimizer_ps;
     double static_bytes;
     double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
@@ -46,8 +49,10 @@ typedef struct SearchEnds {
 /* What a pass of a stage waits for and leaves to data parallelism. */
 typedef struct SearchStageData {
     int64_t gather_ps;
-    int64_t wait_ps;                   /* a forward that begins with the gathers is longer by */
-    int64_t reduce_ps, last_reduce_ps; /* all; what is behind the pass for certain */
+    int64_t wait_ps;                           /* a forward that begins with the gathers is longer by */
+    int64_t reduce_ps, last_reduce_ps;         /* all; what is behind the pass for certain */
+    int64_t reduce_sms_ps, last_reduce_sms_ps; /* what they take of the SMs, in time of all of them */
+    double gather_sms_frac;                    /* that every gather reserves */
 } SearchStageData;
 
 /* When gathers of parameters outside ZeRO-3 begin, as a replay runs them. */

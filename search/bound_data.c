@@ -95,15 +95,37 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 typedef struct Stage { /* what its buckets take */
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
     int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
-    int64_t passes_ps; /* forwards of the segments from the bucket at hand on */
-    int64_t ahead_ps;  /* the most that these take longer than the gathers behind the bucket's own */
+    int64_t reduce_sms_ps, last_reduce_sms_ps, gather_sms_ps, last_gather_sms_ps;
+    double most_sms_frac, least_gather_sms_frac; /* of the SMs that one of them reserves */
+    int64_t passes_ps;                           /* forwards of the segments from the bucket at hand on */
+    int64_t ahead_ps; /* the most that these take longer than the gathers behind the bucket's own */
     int rank;
     bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
 
+static double sms_frac(const SimBucketWork *work)
+{
+    return work->ps > 0 ? (double)work->sms_ps / (double)work->ps : 0;
+}
+
+static void take_sms(const Bucket *times, Stage *stage)
+{
+    const double gather_frac = sms_frac(&times->gather);
+    if (stage->gather_ps == 0) {
+        stage->last_gather_sms_ps = times->gather.sms_ps;
+        stage->least_gather_sms_frac = gather_frac;
+    }
+    stage->least_gather_sms_frac = MIN(stage->least_gather_sms_frac, gather_frac);
+    stage->most_sms_frac = MAX(stage->most_sms_frac, MAX(gather_frac, sms_frac(&times->reduce)) + 1e-3);
+    stage->reduce_sms_ps += times->reduce.sms_ps;
+    stage->last_reduce_sms_ps = times->reduce.sms_ps;
+    stage->gather_sms_ps += times->gather.sms_ps;
+}
+
 static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
 {
     const Bucket *times = bucket_of(worker, stage->rank, *bucket);
+    take_sms(times, stage);
     if (stage->gather_ps == 0) {
         stage->last_gather_ps = times->gather.ps;
         stage->last_gather_load_ps = times->gather.load_ps;
@@ -323,12 +345,19 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
         data->reduce_ps += stage.reduce_ps;
         data->gather_ps += stage.gather_ps;
         data->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
+        data->reduce_sms_ps += stage.reduce_sms_ps;
+        data->gather_sms_ps += stage.gather_sms_ps;
+        data->stream_sms_ps += keeps     ? 0
+                               : reshard ? 2 * stage.gather_sms_ps - stage.last_gather_sms_ps
+                                         : stage.gather_sms_ps;
+        data->most_sms_frac = MAX(data->most_sms_frac, stage.most_sms_frac);
         if (!keeps && stage.one_link)
             data->link_ps +=
                 stage.reduce_load_ps +
                 (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps : stage.gather_load_ps);
         if (chunk == 0) {
             data->last_reduce_ps = stage.last_reduce_ps;
+            data->last_reduce_sms_ps = stage.last_reduce_sms_ps;
             data->near_reduce_ps = stage.reduce_ps;
             data->first_gather_ps = stage.first_gather_ps;
             data->wait_ps = gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
@@ -398,7 +427,10 @@ void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, Sear
         ret_stages[i] = (SearchStageData){.gather_ps = stage.gather_ps,
                                           .wait_ps = gathers_wait_ps(worker, index, &stage),
                                           .reduce_ps = stage.reduce_ps,
-                                          .last_reduce_ps = stage.last_reduce_ps};
+                                          .last_reduce_ps = stage.last_reduce_ps,
+                                          .reduce_sms_ps = stage.reduce_sms_ps,
+                                          .last_reduce_sms_ps = stage.last_reduce_sms_ps,
+                                          .gather_sms_frac = stage.least_gather_sms_frac};
     }
 }
 

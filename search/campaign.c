@@ -19,7 +19,7 @@ SearchCampaign search_campaign(const SearchResult *result, const Spec *spec, con
         return out;
     const double hours = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 3600;
     Report report = {.spec = spec,
-                     .gpus = spec_gpus(spec),
+                     .gpus = (int)gpus,
                      .step_ps = run->step_ps,
                      .bubble_frac = run->bubble_frac,
                      .parameters = cost_parameters(&spec->model, 0, false),

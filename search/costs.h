@@ -52,6 +52,7 @@ typedef struct SearchCosts {
     SearchModelEnd mtp; /* parameters of one layer of multi-token prediction; in neither of the others */
     SearchModelEnd tied_last; /* parameters of `last` without a pipeline: no second table when tied */
     int64_t overhead_ps;      /* of a pass over a stage */
+    bool leaves_sms;          /* some pass is on a network, and not slower beside collectives that take SMs */
     int64_t hop_inside_ps, hop_across_ps;
     int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
     int64_t workspace_bytes,

@@ -101,6 +101,10 @@ static void take_plan(Probe *probe, const SimPlan *plan)
             }
             if (i == plan->stages[stage].segment_count - 1)
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= plan->stages[stage].backward_check_ps;
+            const SimWork *works[] = {&segment.forward, &segment.backward_input, &segment.backward_weight,
+                                      &segment.recompute};
+            for (gsize k = 0; k < G_N_ELEMENTS(works); k++)
+                costs->leaves_sms |= sim_work_share(works[k], 0) != NULL;
             if (next >= 0 && next < probe->layers)
                 take_layer(probe, next, &segment);
             else if (probe->first)

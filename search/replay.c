@@ -15,8 +15,13 @@ typedef struct Rank {
     int64_t end_ps;                                 /* of the last op */
     int64_t now_ps, next_free_ps, previous_free_ps; /* compute, and the two message streams */
     int64_t gathers_free_ps, reduces_free_ps;       /* those of data parallelism */
+    int64_t gathering_ps;                           /* gathers that began with the step are over */
+    double gather_sms_frac;                         /* of the SMs that each of them reserves */
     int64_t reduced_ps;                             /* everything that was reduced beside passes */
-    int64_t next;                                   /* op */
+    int64_t shared_ps; /* the first of these begins, and passes from then on at full rate */
+    int64_t taken_ps;  /* of the SMs by all of them, in time of all SMs */
+    int64_t open_ps;   /* behind the last op, without what it takes of the SMs */
+    int64_t next;      /* op */
     int64_t level_bytes, peak_bytes;
 } Rank;
 
@@ -154,6 +159,19 @@ static void count_memory(Rank *state, SimPass pass, const SearchActivations *kep
         state->level_bytes -= kept->late;
 }
 
+/* The end of a pass that begins at `begin_ps`: slower as long as gathers that began with the step take SMs. */
+static int64_t pass_end_ps(const Run *run, int rank, int64_t begin_ps, int64_t lasts_ps)
+{
+    const Rank *state = &run->replay->ranks[rank];
+    const int64_t beside_ps = state->gathering_ps - begin_ps;
+    if (beside_ps <= 0)
+        return begin_ps + lasts_ps;
+    const int64_t lost_ps = (int64_t)(state->gather_sms_frac * (double)beside_ps);
+    if (lasts_ps >= beside_ps - lost_ps)
+        return begin_ps + lasts_ps + lost_ps;
+    return begin_ps + (int64_t)((double)lasts_ps / (1 - state->gather_sms_frac)) - 1;
+}
+
 /* The end of a forward that may begin at `begin_ps`: of a chunk's first, behind its gathers, whose last buckets are waited for
  * halfway. `pair`: all are waited for before. */
 static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t lasts_ps,
@@ -161,7 +179,7 @@ static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin
 {
     const int at = rank * run->replay->orders.shape.chunks + chunk;
     if (run->way->gathers == SEARCH_GATHERS_NONE || run->replay->gathered[at])
-        return begin_ps + lasts_ps;
+        return pass_end_ps(run, rank, begin_ps, lasts_ps);
     const SearchStageData *data = &run->way->stages[at];
     Rank *state = &run->replay->ranks[rank];
     int64_t gathers_ps = state->gathers_free_ps;
@@ -169,11 +187,12 @@ static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin
         gathers_ps = MAX(gathers_ps, begin_ps);
     run->replay->gathered[at] = true;
     state->gathers_free_ps = gathers_ps + data->gather_ps;
-    return MAX(begin_ps, gathers_ps + (pair ? data->gather_ps : data->wait_ps)) + lasts_ps;
+    return MAX(pass_end_ps(run, rank, begin_ps, lasts_ps),
+               gathers_ps + (pair ? data->gather_ps : data->wait_ps) + lasts_ps);
 }
 
-/* Reductions beside or behind a pass that made weight gradients from `begin_ps` to `end_ps`. */
-static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t end_ps)
+/* Reductions beside or behind a pass that made weight gradients from `begin_ps` to `end_ps`, in `lasts_ps` of compute. */
+static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t end_ps, int64_t lasts_ps)
 {
     const SearchReduces reduces = run->way->reduces;
     const int at = rank * run->replay->orders.shape.chunks + chunk;
@@ -186,6 +205,10 @@ static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_
         state->now_ps = MAX(state->now_ps, end_ps + data->reduce_ps);
     if (reduces == SEARCH_REDUCES_EACH_ALONE || (reduces == SEARCH_REDUCES_LAST && !last))
         return;
+    if (state->taken_ps == 0)
+        state->shared_ps = begin_ps + lasts_ps + state->left_ps;
+    state->taken_ps += data->reduce_sms_ps;
+    state->open_ps = data->last_reduce_ps - data->last_reduce_sms_ps;
     state->reduces_free_ps =
         MAX(MAX(state->reduces_free_ps, begin_ps) + data->reduce_ps, end_ps + data->last_reduce_ps);
     state->reduced_ps = state->reduces_free_ps;
@@ -203,6 +226,7 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int micr
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
                              microbatch < run->worker->deferred_heads; /* or may: not counted at all */
     const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
+    state->open_ps = 0;
     const int64_t begin_ps = MAX(state->now_ps, input);
     const int64_t lasts_ps = whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
     state->now_ps =
@@ -213,7 +237,7 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int chunk, int micr
     if (passes_on)
         pass_on(run, state, stage, microbatch, backward);
     if (pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT)
-        reduce(run, rank, chunk, begin_ps, end_ps);
+        reduce(run, rank, chunk, begin_ps, end_ps, lasts_ps);
     return true;
 }
 
@@ -229,6 +253,7 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     const int at = model_stage(run, ahead);
     const SearchActivations *kept = &run->replay->kept[at],
                             *given = &run->replay->kept[model_stage(run, back)];
+    state->open_ps = 0;
     const int64_t lasts_ps = worker->pair_ps[at], begin_ps = MAX(state->now_ps, MAX(forward, backward));
     const int64_t end_ps = forward_end_ps(run, rank, op->chunk, begin_ps, lasts_ps, true);
     state->left_ps -= lasts_ps;
@@ -242,7 +267,7 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     state->now_ps = end_ps;
     pass_on(run, state, back, op->microbatch2, true);
     state->now_ps = MAX(state->now_ps, sent_ps);
-    reduce(run, rank, op->chunk2, begin_ps, end_ps);
+    reduce(run, rank, op->chunk2, begin_ps, end_ps, lasts_ps);
     return true;
 }
 
@@ -332,6 +357,21 @@ static bool run_orders(const Run *run)
     return left == 0;
 }
 
+/* Gathers that begin with the step run one after the other. */
+static void start_gathers(const Run *run)
+{
+    const int chunks = run->replay->orders.shape.chunks;
+    for (int r = 0; run->way->gathers == SEARCH_GATHERS_STEP && r < run->replay->orders.shape.ranks; r++) {
+        Rank *state = &run->replay->ranks[r];
+        state->gather_sms_frac = search_costs_of_rank(run->worker, r)->leaves_sms ? 0 : 1;
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            const SearchStageData *data = &run->way->stages[r * chunks + chunk];
+            state->gathering_ps += data->gather_ps;
+            state->gather_sms_frac = MIN(state->gather_sms_frac, data->gather_sms_frac);
+        }
+    }
+}
+
 static void start(const Run *run, const SpecRecompute *recompute)
 {
     struct SearchReplay *replay = run->replay;
@@ -356,6 +396,17 @@ static void start(const Run *run, const SpecRecompute *recompute)
         replay->kept[s] = search_activations(run->worker, s, recompute);
 }
 
+/* When all reductions of a rank are done: those beside passes take SMs from these, so both together are not shorter than the
+ * SMs' time. */
+static int64_t reduced_ps(const SearchWorker *worker, const Rank *rank, int index)
+{
+    const int64_t left_out_ps =
+        index + 1 == worker->ranks ? worker->deferred_heads * worker->head_left_out_ps : 0;
+    if (rank->left_ps > 0 || search_costs_of_rank(worker, index)->leaves_sms)
+        return rank->reduced_ps;
+    return MAX(rank->reduced_ps, rank->shared_ps + rank->taken_ps + rank->open_ps - left_out_ps);
+}
+
 static void note_ends(const Run *run, SearchEnds *ends)
 {
     const SearchWorker *worker = run->worker;
@@ -365,11 +416,12 @@ static void note_ends(const Run *run, SearchEnds *ends)
         if (!counts(worker, r))
             continue;
         ends->latest_ps = MAX(ends->latest_ps, rank->end_ps + rank->left_ps);
-        ends->latest_reduced_ps = MAX(ends->latest_reduced_ps, rank->reduced_ps);
+        const int64_t reduced = reduced_ps(worker, rank, r);
+        ends->latest_reduced_ps = MAX(ends->latest_reduced_ps, reduced);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (worker->sample[i] == r) {
                 ends->own_ps[i] = rank->end_ps;
-                ends->reduced_ps[i] = rank->reduced_ps;
+                ends->reduced_ps[i] = reduced;
             }
     }
 }
@@ -387,6 +439,7 @@ bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, 
                         !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
     start(&run, recompute);
+    start_gathers(&run);
     count_work(&run);
     if (!run_orders(&run))
         return false;

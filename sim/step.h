@@ -18,10 +18,12 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
  * takes the most and which values decide it. A plan that a search only looks at may be as long as it likes. */
 bool sim_step_fits_clock(const Spec *spec, const SimPlan *plan, GError **error);
 
-/* One collective of data parallelism: its duration, and what it keeps its link busy when that is shared fairly. */
+/* One collective of data parallelism: its duration, what it keeps its link busy when that is shared fairly, and what it
+ * takes from kernels beside it. */
 typedef struct SimBucketWork {
     int64_t ps, load_ps; /* load: duration x its share of the network */
     int network;         /* SIM_RESOURCE_SCALE_UP or _OUT; -1: none */
+    int64_t sms_ps;      /* duration x the share of the SMs that it reserves */
 } SimBucketWork;
 
 /* The gradient reduction and the parameter gather (0 without ZeRO; of a ZeRO-3 unit the shorter one) of a bucket with

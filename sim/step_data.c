@@ -141,10 +141,15 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
 static SimBucketWork bucket_work(const SimWork *work)
 {
     const int64_t ps = sim_work_duration_ps(work);
-    const SimShare *network = step_network_share(work);
+    const SimShare *network = step_network_share(work), *share;
+    int64_t sms_ps = 0;
+    for (int i = 0; (share = sim_work_share(work, i)) != NULL; i++)
+        if (share->resource == SIM_RESOURCE_SM && share->mode == SIM_SHARE_RESERVED)
+            sms_ps += ps / SIM_WHOLE_RESOURCE * share->amount;
     return (SimBucketWork){.ps = ps,
                            .load_ps = network == NULL ? 0 : ps / SIM_WHOLE_RESOURCE * network->amount,
-                           .network = network == NULL ? -1 : network->resource};
+                           .network = network == NULL ? -1 : network->resource,
+                           .sms_ps = sms_ps};
 }
 
 /* Norms and biases among `tensors`, as many as layers of any kind have: no more are left out of a gather. */

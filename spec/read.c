@@ -438,11 +438,12 @@ static bool goes_on(SpecReadContext *context, bool ok, GError *problem, GError *
     return true;
 }
 
-/* Left to the reader that stops at the first mistake: what has rules of its own, recipes that may have keys of before. */
+/* Left to the reader that stops at the first mistake: what has rules of its own and no table, recipes that may have keys of
+ * before. */
 static bool passed_over(const SpecReadContext *context, const SpecField *field)
 {
     return context->mistakes != NULL &&
-           (field->type == SPEC_TYPE_CUSTOM || (field->table != NULL && field->table->in_groups));
+           (field->table == NULL ? field->type == SPEC_TYPE_CUSTOM : field->table->in_groups);
 }
 
 bool spec_read_table(SpecReadContext *context, const SpecTable *table, const OrrJson *object, void *target,

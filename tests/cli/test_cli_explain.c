@@ -213,6 +213,34 @@ static void test_page(void)
     cli_run_clear(&csv);
 }
 
+/* Shares that are more than the step together say why. */
+static void test_shares_side_by_side(void)
+{
+    static const char *const names[] = {"gpt3-175b", "llama3-70b-h100", "gpt2-xl-1gpu", "fsdp_8b_8h100",
+                                        "mt-nlg-530b"};
+    int over = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
+                        *path = cli_source(file);
+        CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+        OrrJsonDoc *doc = json_of(&run, names[i]);
+        double percents = 0;
+        for (const OrrJson *bind = orr_json_first(at(orr_json_root(doc), "binds")); bind != NULL;
+             bind = orr_json_next(bind)) {
+            const double share = orr_json_number(at(bind, "step_frac"));
+            percents += share >= 0.01 ? round(100 * share) : 0;
+        }
+        orr_json_free(doc);
+        CliRun page = cli_run(NULL, CLI_WORDS("explain", path));
+        cli_assert_done(&page, names[i]);
+        g_assert_true((strstr(page.out, "more than 100") != NULL) == (percents > 100));
+        over += percents > 100;
+        cli_run_clear(&page);
+    }
+    g_assert_cmpint(over, >, 0);
+    g_assert_cmpint(over, <, (int)G_N_ELEMENTS(names));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -223,5 +251,6 @@ int main(int argc, char **argv)
     g_test_add_func("/explain/layer-list", test_layer_list);
     g_test_add_func("/explain/kernels", test_kernels);
     g_test_add_func("/explain/page", test_page);
+    g_test_add_func("/cli/explain/side-by-side", test_shares_side_by_side);
     return g_test_run();
 }

@@ -174,7 +174,7 @@ static void test_width(void)
         CLI_WORDS("orrery", "validate", data, "--rows", "--quiet"),
         CLI_WORDS("orrery", "jobs", "--seed", "2", "--count", "30"),
     };
-    static const unsigned short widths[] = {60, 80, 88};
+    static const unsigned short widths[] = {40, 50, 60, 80, 88};
     for (gsize i = 0; i < G_N_ELEMENTS(pages); i++)
         for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
             const int longest = longest_on_terminal(widths[w], pages[i]);

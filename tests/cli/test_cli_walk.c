@@ -156,6 +156,14 @@ static void test_import_knows_the_cluster(void)
         assert_says(&run, rows[i].file, rows[i].batch);
         if (i < 2)
             assert_says(&run, rows[i].file, "\"tokens\": 10485760000");
+        g_autofree char *marked =
+            g_strconcat("\xef\xbb\xbf", rows[i].text, NULL); /* as Windows' editors save it */
+        put(folder, rows[i].file, marked);
+        CliRun same = cli_run(folder, CLI_WORDS("import", rows[i].file, "--quiet", "--set",
+                                                "cluster.preset=dgx-h100", "--set", "cluster.nodes=64"));
+        cli_assert_done(&same, rows[i].file);
+        g_assert_cmpstr(same.out, ==, run.out);
+        cli_run_clear(&same);
         cli_run_clear(&run);
     }
     CliRun unknown = cli_run(folder, CLI_WORDS("import", "t.toml"));

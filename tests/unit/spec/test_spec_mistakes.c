@@ -41,6 +41,13 @@ static void test_all_are_told(void)
         {"{\"model\": {\"layers\": 4, \"hiden\": 64, \"heads\": 0}, \"cluster\": \"dgx-h100\"" REST "}}",
          "mine.json: model.hiden: unknown key",
          {"; also model.heads: 0 is out of range"}},
+        {"{\"model\": \"llama3-8b\", \"cluster\": \"dgx-h100\"" REST
+         ", \"recompute\": {\"mode\": \"fulll\", \"layers\": -3, \"every\": 2}}, \"offload\": "
+         "{\"scheme\": \"x\", \"ratio\": 7}}",
+         "mine.json: training.recompute.every: unknown key",
+         {"; also training.recompute.mode: \"fulll\" is not",
+          "; also training.recompute.layers: -3 is out of range", "; also offload.scheme: \"x\" is not",
+          "; also offload.ratio: 7 is out of range"}},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *message = refused(cases[i].text);
