@@ -283,7 +283,9 @@ static const CliFlag flags[] = {
     {"trace", CLI_FLAG_SWITCH, offsetof(CollectiveArgs, trace), NULL,
      "when each step is done and what it sends"},
     {"compare", CLI_FLAG_FILE, offsetof(CollectiveArgs, compare), "LOG",
-     "text or JSON of nccl-tests: what was measured beside what NCCL is predicted to take"},
+     "text or JSON of nccl-tests: what was measured beside what NCCL is predicted to take; --op NAME: its "
+     "rows alone, "
+     "or what a log that names no program is of"},
 };
 
 const CliCommand cli_command_collective = {

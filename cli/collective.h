@@ -31,6 +31,9 @@ typedef struct CollectiveCase {
     const NetLibrary *library; /* whose choice is shown; NULL: the fastest of all */
 } CollectiveCase;
 
+/* What --op says. */
+bool cli_collective_op(const char *word, NetOp *ret_op, GError **error);
+
 bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *ret_case, GError **error);
 void cli_collective_clear(CollectiveCase *c);
 /* "8..8GiB", "1MiB,4MiB": doubles, in bytes. */

@@ -307,13 +307,18 @@ static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError *
     return true;
 }
 
+bool cli_collective_op(const char *word, NetOp *ret_op, GError **error)
+{
+    return net_op_find(word, ret_op) ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--op: no collective is called \"%s\"; `orrery list collectives` names them", word);
+}
+
 bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError **error)
 {
     int64_t ranks = 0;
-    const char *op = args->op != NULL ? args->op : "all-reduce";
-    if (!net_op_find(op, &c->op))
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "--op: no collective is called \"%s\"; `orrery list collectives` names them", op);
+    if (!cli_collective_op(args->op != NULL ? args->op : "all-reduce", &c->op, error))
+        return false;
     g_autofree char *file = args->topology != NULL ? file_of(args->topology) : NULL;
     const bool wired = file != NULL;
     if (args->ranks == NULL && (!wired || args->cluster != NULL))

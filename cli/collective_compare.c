@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "report/page.h"
 #include "base/units.h"
@@ -46,8 +47,9 @@ static double seconds_as_run(const SpecCluster *cluster, const CostCollective *c
     return isfinite(seconds) ? seconds : cost_collective_s(cluster, collective);
 }
 
-/* Rows of other accelerators are left out. */
-static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *rows, GError **error)
+/* Rows of other accelerators are left out, and of other operations where one is asked for. */
+static bool read_row(const OrrJson *row, const CollectiveArgs *args, const NetOp *asked, GArray *rows,
+                     GError **error)
 {
     Compared c = {.gpus = (int)orr_json_number_of(row, "gpus", 0),
                   .bytes = orr_json_number_of(row, "bytes", 0),
@@ -55,7 +57,7 @@ static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *row
     SpecCluster cluster;
     CostCollective collective;
     if (c.gpus < 2 || c.gpus > NET_MAX_RANKS || !(c.bytes > 0) || !(c.measured_s > 0) ||
-        !net_op_find(orr_json_text_of(row, "op", ""), &c.op))
+        !net_op_find(orr_json_text_of(row, "op", ""), &c.op) || (asked != NULL && c.op != *asked))
         return true;
     if (!cli_collective_cluster(args->cluster, args->common.sets, c.gpus, &cluster, error))
         return false;
@@ -160,23 +162,42 @@ static void write_csv(const GArray *rows, GString *out)
     }
 }
 
+/* A log that does not name its program is told apart by its name, which says what --op says. */
+static bool open_log(const char *path, const NetOp *asked, const char *accelerator, OrrJsonDoc **ret_doc,
+                     GError **error)
+{
+    if (asked == NULL)
+        return cal_recorded_open(path, accelerator, ret_doc, NULL, error);
+    g_autofree char *word = g_strdelimit(g_strdup(net_op_name(*asked)), "-", '_');
+    g_autofree char *name = g_strdup_printf("%s, %s", path,
+                                            *asked == NET_ALL_TO_ALL  ? "alltoall"
+                                            : *asked == NET_SEND_RECV ? "sendrecv"
+                                                                      : word);
+    g_autoptr(GString) text = orr_text_read(path, CAL_RECORDED_MOST_BYTES, error);
+    return text != NULL && cal_recorded_parse(text->str, text->len, name, accelerator, ret_doc, NULL, error);
+}
+
 bool cli_collective_compare(const CollectiveArgs *args, GString *out, GError **error)
 {
     if (args->cluster == NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "--compare: with which machine? give --cluster NAME");
     SpecCluster cluster;
     OrrJsonDoc *doc = NULL;
-    if (!cli_collective_cluster(args->cluster, args->common.sets, 1, &cluster, error) ||
-        !cal_recorded_open(args->compare, cluster.accelerator.name, &doc, NULL, error))
+    NetOp op;
+    const NetOp *asked = args->op != NULL ? &op : NULL;
+    if ((asked != NULL && !cli_collective_op(args->op, &op, error)) ||
+        !cli_collective_cluster(args->cluster, args->common.sets, 1, &cluster, error) ||
+        !open_log(args->compare, asked, cluster.accelerator.name, &doc, error))
         return false;
     const OrrJson *list = orr_json_member(orr_json_root(doc), "collective_measurements");
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Compared));
     bool ok = true;
     for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; ok && row != NULL;
          row = orr_json_next(row))
-        ok = read_row(row, args, rows, error);
+        ok = read_row(row, args, asked, rows, error);
     if (ok && rows->len == 0)
-        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: holds no collective that can be predicted", args->compare);
+        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: holds no %s that can be predicted", args->compare,
+                      asked != NULL ? net_op_name(op) : "collective");
     if (ok && args->common.format == CLI_FORMAT_JSON)
         write_json(rows, median_error(rows), out);
     else if (ok && args->common.format == CLI_FORMAT_CSV)

@@ -156,7 +156,7 @@ complete -c orrery -n '__fish_seen_subcommand_from collective' -l latency -x -d 
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l fail -x -d 'the link between two vertices fails, or has this part of its rate; repeatable'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l show-data -d 'which rank holds which sum after each step, and the proof of the result'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l trace -d 'when each step is done and what it sends'
-complete -c orrery -n '__fish_seen_subcommand_from collective' -l compare -r -d 'text or JSON of nccl-tests: what was measured beside what NCCL is predicted to take'
+complete -c orrery -n '__fish_seen_subcommand_from collective' -l compare -r -d 'text or JSON of nccl-tests: what was measured beside what NCCL is predicted to take; --op NAME: its rows alone, or what a log that names no program is of'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l output -r -d 'write there instead of to standard output'

@@ -13,11 +13,7 @@ int net_scatter_ring_steps(const NetShape *shape)
 
 NET_GENERATOR(net_scatter_ring_sends)
 {
-    const int half = net_steps_log(shape);
-    if (step < half)
-        net_binomial_scatter_sends(shape, rank, step, sends);
-    else
-        net_ring_all_gather_sends(shape, rank, step - half, sends);
+    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_scatter_sends, net_ring_all_gather_sends);
 }
 
 int net_halving_gather_steps(const NetShape *shape)
@@ -27,11 +23,7 @@ int net_halving_gather_steps(const NetShape *shape)
 
 NET_GENERATOR(net_halving_gather_sends)
 {
-    const int half = net_folded_steps(shape);
-    if (step < half)
-        net_halving_sends(shape, rank, step, sends);
-    else
-        net_binomial_gather_sends(shape, rank, step - half, sends);
+    net_join(shape, rank, step, sends, net_folded_steps(shape), net_halving_sends, net_binomial_gather_sends);
 }
 
 int net_ring_gather_steps(const NetShape *shape)
@@ -42,10 +34,7 @@ int net_ring_gather_steps(const NetShape *shape)
 /* Sums around a ring, then everyone's part to the root at once. */
 NET_GENERATOR(net_ring_gather_sends)
 {
-    if (step < net_steps_others(shape))
-        net_ring_reduce_scatter_sends(shape, rank, step, sends);
-    else
-        net_direct_gather_sends(shape, rank, 0, sends);
+    net_join(shape, rank, step, sends, net_steps_others(shape), net_ring_reduce_scatter_sends, net_direct_gather_sends);
 }
 
 /* --- rings in the node, halving and doubling along every rail. Chunks: places in a node x parts of a rail --- */

@@ -59,11 +59,7 @@ NET_GENERATOR(net_binomial_gather_sends)
 
 NET_GENERATOR(net_binomial_all_reduce_sends)
 {
-    const int half = net_log2_up(shape->ranks);
-    if (step < half)
-        net_binomial_reduce_sends(shape, rank, step, sends);
-    else
-        net_binomial_broadcast_sends(shape, rank, step - half, sends);
+    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_reduce_sends, net_binomial_broadcast_sends);
 }
 
 /* Those that take part halve step by step, the upper half handing all it has to the lower; then they double again. */

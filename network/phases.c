@@ -69,6 +69,15 @@ void net_chain_reduce(const NetLine *line, const NetBlocks *segment, int segment
                  segment->stride, segment->count, true);
 }
 
+void net_join(const NetShape *shape, int rank, int step, NetSends *sends, int before, NetGenerator *first,
+              NetGenerator *second)
+{
+    if (step < before)
+        first(shape, rank, step, sends);
+    else
+        second(shape, rank, step - before, sends);
+}
+
 /* --- counts --- */
 
 int64_t net_chunks_one(const NetShape *shape)

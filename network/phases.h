@@ -33,7 +33,12 @@ void net_chain_reduce(const NetLine *line, const NetBlocks *segment, int segment
 
 #define NET_GENERATOR(name) void name(const NetShape *shape, int rank, int step, NetSends *sends)
 
+typedef NET_GENERATOR(NetGenerator);
+
 /* phases.c */
+/* One after another: `before` steps of the first, then the second from its own step 0 on. */
+void net_join(const NetShape *shape, int rank, int step, NetSends *sends, int before, NetGenerator *first,
+              NetGenerator *second);
 int64_t net_chunks_one(const NetShape *shape);
 int64_t net_chunks_ranks(const NetShape *shape);
 int64_t net_chunks_pairs(const NetShape *shape);

@@ -338,6 +338,6 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
 bool cal_recorded_open(const char *path, const char *accelerator, OrrJsonDoc **ret_doc, GString *log,
                        GError **error)
 {
-    g_autoptr(GString) text = orr_text_read(path, (size_t)256 << 20, error);
+    g_autoptr(GString) text = orr_text_read(path, CAL_RECORDED_MOST_BYTES, error);
     return text != NULL && cal_recorded_parse(text->str, text->len, path, accelerator, ret_doc, log, error);
 }

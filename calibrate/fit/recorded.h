@@ -26,6 +26,8 @@ bool cal_recorded_is_time(double us);
 /* How many rows of a table that cal_recorded_open() gave were left out, a line a reason. */
 void cal_recorded_left_out(const OrrJson *root, GString *log);
 
+#define CAL_RECORDED_MOST_BYTES ((size_t)256 << 20)
+
 /* The table as an object of lists. What was read is said in `log` (may be NULL). */
 bool cal_recorded_open(const char *path, const char *accelerator, OrrJsonDoc **ret_doc, GString *log,
                        GError **error);

@@ -118,6 +118,38 @@ static void test_compare(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* A log that names neither its program nor, in the file's name, the collective: --op says it. */
+static void test_compare_op(void)
+{
+    g_autofree char *folder = cli_scratch_new();
+    g_autofree char *path = g_build_filename(folder, "log.txt", NULL);
+    g_assert_true(g_file_set_contents(path,
+                                      "# nThread 1 nGpus 8 minBytes 1048576\n"
+                                      "#  size count type redop root time algbw busbw wrong\n"
+                                      "  1048576 32768 float none -1 27.26 38.47 33.66 0\n",
+                                      -1, NULL));
+    static const struct {
+        const char *op, *says;
+    } cases[] = {{"all-gather", "all-gather"}, {"all-to-all", "all-to-all"}, {"send-recv", "send-recv"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path, "--op",
+                                             cases[i].op, "--format", "csv"));
+        g_assert_cmpint(run.status, ==, 0);
+        g_assert_nonnull(strstr(run.out, cases[i].says));
+        cli_run_clear(&run);
+    }
+    static const char *const wrong[][2] = {{NULL, "does not say which collective"},
+                                           {"gossip", "no collective is called"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path,
+                                             wrong[i][0] != NULL ? "--op" : NULL, wrong[i][0]));
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_nonnull(strstr(run.err, wrong[i][1]));
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 /* Every operation on a preset and by flows: page, proof and CSV. */
 static void test_every_op(void)
 {
@@ -311,6 +343,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/collective/library-choice", test_library_choice);
     g_test_add_func("/cli/collective/flows", test_flows);
     g_test_add_func("/cli/collective/compare", test_compare);
+    g_test_add_func("/cli/collective/compare-op", test_compare_op);
     g_test_add_func("/cli/collective/every-op", test_every_op);
     g_test_add_func("/cli/collective/refused", test_refused);
     g_test_add_func("/cli/collective/lists", test_lists);
