@@ -41,6 +41,19 @@ typedef struct Machine {
     double overlap_power; /* p of together_s() */
 } Machine;
 
+/* What a tile costs whatever the split factor. */
+typedef struct Tiled {
+    const Tile *tile;
+    double blocks, slots; /* tiles of the output; that run at once */
+    double flops_per_s, epilogue_s;
+    double bytes; /* negative: nobody has asked yet */
+} Tiled;
+
+/* What a split factor costs whatever the tile. */
+typedef struct Split {
+    double parts, k, reduce_s;
+} Split;
+
 /* Bytes of the output: written in the wide 16-bit type (fp32 and TF32 products keep fp32), read and written when
  * accumulating, as fp32 or in that type. */
 static double output_bytes(const CostGemm *gemm)
@@ -112,34 +125,61 @@ static double together_s(const Machine *machine, double compute_s, double memory
     return longer_s * pow(1 + pow(shorter_s / longer_s, machine->overlap_power), 1 / machine->overlap_power);
 }
 
+/* No time of together_s() is shorter: of two numbers the mean of order p is not below that of order 1, for p >= 1. A
+ * rounding's worth less, so that what it rules out is not the fastest.
+ *   (c^p + d^p)^(1/p) >= 2^(1/p) (c + d) / 2 = (1 + loss) (c + d) / 2 */
+static double together_least_s(const Machine *machine, double compute_s, double memory_s)
+{
+    const double loss_frac = machine->shared.overlap_loss_frac;
+    return loss_frac > 0 && loss_frac <= 1 ? (1 - 1e-12) * (1 + loss_frac) * (compute_s + memory_s) / 2 : 0;
+}
+
+static Tiled tiled_of(const Machine *machine, const CostGemm *gemm, const Tile *tile)
+{
+    const double reuse = tile->m * tile->n / (tile->m + tile->n);
+    return (Tiled){
+        .tile = tile,
+        .blocks = row_tiles(gemm, tile->m) * ceil(gemm->n / tile->n) * gemm->groups,
+        .slots = fmax(1, floor(machine->sms / tile->sms)),
+        .flops_per_s = machine->sm_flops_per_s * tile->sms * reuse / (reuse + machine->tile_half),
+        .epilogue_s = machine->shared.epilogue_s * tile->m * tile->n / (EPILOGUE_TILE * tile->sms),
+        .bytes = -1,
+    };
+}
+
+static Split split_of(const Machine *machine, const CostGemm *gemm, double parts)
+{
+    const SpecGemmShared *shared = &machine->shared;
+    Split split = {.parts = parts, .k = padded_k(gemm, parts)};
+    if (parts > 1)
+        split.reduce_s = shared->split_s + parts * SPLIT_BYTES * gemm->m * gemm->n * gemm->groups /
+                                               (machine->bytes_per_s * shared->split_speedup);
+    return split;
+}
+
 /* Seconds with one tile and one split factor; INFINITY when it cannot beat `best_s`. */
-static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *tile, double split,
+static double tile_s(const Machine *machine, const CostGemm *gemm, Tiled *tiled, const Split *split,
                      double best_s)
 {
     const SpecGemmShared *shared = &machine->shared;
-    double blocks = row_tiles(gemm, tile->m) * ceil(gemm->n / tile->n) * gemm->groups * split;
-    double slots = fmax(1, floor(machine->sms / tile->sms));
+    const Tile *tile = tiled->tile;
+    const double blocks = tiled->blocks * split->parts, slots = tiled->slots;
     double waves = blocks / slots;
     waves = waves <= 1 ? 1 : (1 - shared->wave_quantum) * waves + shared->wave_quantum * ceil(waves);
-    double k = padded_k(gemm, split);
-    double reuse = tile->m * tile->n / (tile->m + tile->n);
-    double flops_per_s = machine->sm_flops_per_s * tile->sms * reuse / (reuse + machine->tile_half);
-    double compute_s = waves * (2 * tile->m * tile->n * k / flops_per_s + shared->tile_s +
-                                shared->epilogue_s * tile->m * tile->n / (EPILOGUE_TILE * tile->sms));
-    double reduce_s = 0;
-    if (split > 1)
-        reduce_s = shared->split_s + split * SPLIT_BYTES * gemm->m * gemm->n * gemm->groups /
-                                         (machine->bytes_per_s * shared->split_speedup);
-    if (compute_s + reduce_s >= best_s)
+    const double compute_s =
+        waves * (2 * tile->m * tile->n * split->k / tiled->flops_per_s + shared->tile_s + tiled->epilogue_s);
+    if (compute_s + split->reduce_s >= best_s)
         return INFINITY;
-    double element_bytes = spec_dtype_bytes(gemm->dtype);
-    double bytes = operand_bytes(machine, gemm, slots * tile->m * tile->n, element_bytes) +
-                   gemm->m * gemm->n * gemm->groups * output_bytes(gemm) + gemm->fused_bytes;
-    double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * COST_MEMORY_SM_FRAC));
-    double memory_s = bytes / (machine->bytes_per_s * busy);
-    if (memory_s + reduce_s >= best_s)
+    if (tiled->bytes < 0)
+        tiled->bytes =
+            operand_bytes(machine, gemm, slots * tile->m * tile->n, spec_dtype_bytes(gemm->dtype)) +
+            gemm->m * gemm->n * gemm->groups * output_bytes(gemm) + gemm->fused_bytes;
+    const double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * COST_MEMORY_SM_FRAC));
+    const double memory_s = tiled->bytes / (machine->bytes_per_s * busy);
+    if (memory_s + split->reduce_s >= best_s ||
+        together_least_s(machine, compute_s, memory_s) + split->reduce_s >= best_s)
         return INFINITY;
-    return together_s(machine, compute_s, memory_s) + reduce_s;
+    return together_s(machine, compute_s, memory_s) + split->reduce_s;
 }
 
 /* Accelerators that are not made of SMs with tiles: a roofline.
@@ -159,19 +199,25 @@ static double rowwise_s(const Machine *machine, const CostGemm *gemm)
 {
     static const Tile large = {128, 128, 1}, small = {64, 128, 1};
     const double pairs = ceil(gemm->m / (2 * small.m)) * ceil(gemm->n / small.n);
-    return tile_s(machine, gemm, pairs <= floor(machine->sms / 2) ? &small : &large, 1, INFINITY);
+    Tiled tiled = tiled_of(machine, gemm, pairs <= floor(machine->sms / 2) ? &small : &large);
+    const Split whole = split_of(machine, gemm, 1);
+    return tile_s(machine, gemm, &tiled, &whole, INFINITY);
 }
 
 /* The fastest of the library's kernels. */
 static double tried_s(const Machine *machine, const CostGemm *gemm, int tile_count)
 {
     double best_s = INFINITY;
+    Split known[SPLITS];
+    int known_count = 0;
     for (int i = 0; i < tile_count; i++) {
-        double blocks = row_tiles(gemm, tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
+        Tiled tiled = tiled_of(machine, gemm, &tiles[i]);
         for (int j = 0; j < SPLITS; j++) {
-            if (splits[j] > 1 && blocks * tiles[i].sms * splits[j - 1] > 2 * machine->sms)
+            if (splits[j] > 1 && tiled.blocks * tiles[i].sms * splits[j - 1] > 2 * machine->sms)
                 break; /* the SMs are full: splitting further only adds work */
-            best_s = fmin(best_s, tile_s(machine, gemm, &tiles[i], splits[j], best_s));
+            if (j == known_count)
+                known[known_count++] = split_of(machine, gemm, splits[j]);
+            best_s = fmin(best_s, tile_s(machine, gemm, &tiled, &known[j], best_s));
         }
     }
     return best_s;
