@@ -86,7 +86,9 @@ bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, in
 {
     switch (spec->training.recompute.mode) {
     case SPEC_RECOMPUTE_SELECTIVE:
-        return ops->op[index].module == COST_MODULE_ATTENTION_CORE;
+        return ops->op[index].module == COST_MODULE_ATTENTION_CORE ||
+               (spec->execution.framework.kernels.selective_keeps_products &&
+                ops->op[index].kind == COST_OP_MEMORY);
     case SPEC_RECOMPUTE_SELECTIVE_OP:
         return selective_op_recomputes(ops, index, product);
     case SPEC_RECOMPUTE_MODULES:

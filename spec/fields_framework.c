@@ -127,6 +127,10 @@ static const SpecField kernels_fields[] = {
          "Compiled code sums a row in one kernel and reads it again in the next, for XLA fuses no reduction "
          "with what "
          "follows it: norms and unfused softmax pass over a row two or three times."),
+    FLAG(SpecRecipeKernels, selective_keeps_products,
+         "Selective recomputation keeps what linear layers return and runs all else again, not the attention "
+         "core "
+         "alone (JAX: dots without batch dimensions)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };

@@ -22,7 +22,7 @@ typedef struct SpecRecipeKernels {
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, pageable_checkpoints, compiler,
         autocast, onehot_embedding, table_gradient, stacks_layers, one_pass_norm_backward, odd_vocab,
-        compiler_pads, reductions_apart;
+        compiler_pads, reductions_apart, selective_keeps_products;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
     unsigned overlaps;        /* bits of SpecOverlap */

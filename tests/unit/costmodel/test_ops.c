@@ -105,6 +105,24 @@ static void selective_picks_the_core(void)
     g_assert_cmpint(picked, ==, 3); /* scores, softmax, values */
 }
 
+/* Where products of weights alone are kept, the core and all that only moves bytes run again, in no other mode. */
+static void selective_products(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_UNFUSED);
+    spec.execution.framework.kernels.selective_keeps_products = true;
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    int kept = 0;
+    for (int i = 0; i < ops.count; i++) {
+        const bool core = ops.op[i].module == COST_MODULE_ATTENTION_CORE;
+        spec.training.recompute.mode = SPEC_RECOMPUTE_SELECTIVE;
+        g_assert_cmpint(cost_recomputes_op(&spec, &ops, i), ==, core || ops.op[i].kind == COST_OP_MEMORY);
+        kept += !cost_recomputes_op(&spec, &ops, i);
+        spec.training.recompute.mode = SPEC_RECOMPUTE_NONE;
+        g_assert_false(cost_recomputes_op(&spec, &ops, i));
+    }
+    g_assert_cmpint(kept, ==, 4); /* queries to values, output, both of the MLP */
+}
+
 static void extents(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
@@ -377,6 +395,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/attention-kernels-agree", attention_kernels_agree);
     g_test_add_func("/ops/tensor-traffic", tensor_traffic);
     g_test_add_func("/ops/one-rank-is-silent", one_rank_is_silent);
+    g_test_add_func("/ops/selective-products", selective_products);
     g_test_add_func("/ops/selective-picks-the-core", selective_picks_the_core);
     g_test_add_func("/ops/extents", extents);
     g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
