@@ -6,15 +6,6 @@ SimOrder sim_order_new(OrrArena *arena, int64_t capacity)
     return (SimOrder){.ops = ORR_ARENA_NEW(arena, SimPassOp, capacity), .count = 0};
 }
 
-void sim_order_add(SimOrder *order, SimPass pass, int chunk, int microbatch)
-{
-    order->ops[order->count++] = (SimPassOp){.pass = (uint8_t)pass,
-                                             .chunk = (int16_t)chunk,
-                                             .microbatch = microbatch,
-                                             .chunk2 = -1,
-                                             .microbatch2 = -1};
-}
-
 void sim_order_add_pair(SimOrder *order, int chunk, int microbatch, int chunk2, int microbatch2)
 {
     order->ops[order->count++] = (SimPassOp){.pass = SIM_PASS_FORWARD_BACKWARD,

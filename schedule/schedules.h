@@ -6,7 +6,14 @@
 
 /* An order with room for `capacity` ops. */
 SimOrder sim_order_new(OrrArena *arena, int64_t capacity);
-void sim_order_add(SimOrder *order, SimPass pass, int chunk, int microbatch);
+static inline void sim_order_add(SimOrder *order, SimPass pass, int chunk, int microbatch)
+{
+    order->ops[order->count++] = (SimPassOp){.pass = (uint8_t)pass,
+                                             .chunk = (int16_t)chunk,
+                                             .microbatch = microbatch,
+                                             .chunk2 = -1,
+                                             .microbatch2 = -1};
+}
 /* Forward of (chunk, microbatch) overlapped with the whole backward of (chunk2, microbatch2). */
 void sim_order_add_pair(SimOrder *order, int chunk, int microbatch, int chunk2, int microbatch2);
 

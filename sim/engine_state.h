@@ -40,8 +40,7 @@ typedef struct {
     _Alignas(SIM_HALF_LINE) const SimInstr *instrs;
     int32_t count;
     int32_t cls;
-    uint8_t
-        place_of_stream[SIM_MAX_STREAMS]; /* among the slots of a rank; SIM_NO_PLACE: it has no such stream */
+    uint8_t place_of_stream[SIM_MAX_STREAMS]; /* among the slots of a rank; SIM_NO_PLACE: no such stream */
 } List;
 
 _Static_assert(sizeof(List) == SIM_HALF_LINE, "a list is half a line");
