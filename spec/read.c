@@ -438,12 +438,15 @@ static bool goes_on(SpecReadContext *context, bool ok, GError *problem, GError *
     return true;
 }
 
-/* Left to the reader that stops at the first mistake: what has rules of its own and no table, recipes that may have keys of
- * before. */
-static bool passed_over(const SpecReadContext *context, const SpecField *field)
+/* Left to the reader that stops at the first mistake: what has rules of its own and is no object with a table, recipes that
+ * may have keys of before. */
+static bool passed_over(const SpecReadContext *context, const SpecField *field, const OrrJson *node)
 {
-    return context->mistakes != NULL &&
-           (field->table == NULL ? field->type == SPEC_TYPE_CUSTOM : field->table->in_groups);
+    if (context->mistakes == NULL)
+        return false;
+    if (field->type == SPEC_TYPE_CUSTOM && (field->table == NULL || orr_json_type(node) != ORR_JSON_OBJECT))
+        return true;
+    return field->table != NULL && field->table->in_groups;
 }
 
 bool spec_read_table(SpecReadContext *context, const SpecTable *table, const OrrJson *object, void *target,
@@ -467,7 +470,7 @@ bool spec_read_table(SpecReadContext *context, const SpecTable *table, const Orr
         const bool absent = node == NULL || orr_json_type(node) == ORR_JSON_NULL;
         bool ok = true;
         GError *problem = NULL;
-        if (!absent && !passed_over(context, field))
+        if (!absent && !passed_over(context, field, node))
             ok = read_value(context, field, node, place, &problem);
         else if (!context->partial)
             ok = read_absent(context, field, place, &problem);

@@ -74,6 +74,9 @@ static void test_few_words(void)
     g_autofree char *one =
         refused("{\"model\": \"llama3-8b\", \"cluster\": \"dgx-h100\"" REST ", \"key\": 1}}");
     g_assert_null(strstr(one, "; also"));
+    g_autofree char *preset =
+        refused("{\"model\": \"llama3-8b\", \"cluster\": \"dgx-h100\"" REST "}, \"faults\": \"spot\"}");
+    g_assert_null(strstr(preset, "; also"));
 }
 
 /* One mistake put into what loads: nothing that was right is called wrong. */
