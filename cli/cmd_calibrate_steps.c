@@ -14,8 +14,9 @@ bool cli_is_measured_steps(const char *path)
     OrrJsonDoc *doc = orr_json_read_file(path, NULL);
     const OrrJson *root = doc != NULL ? orr_json_root(doc) : NULL;
     const OrrJson *first = root != NULL && orr_json_type(root) == ORR_JSON_LIST ? orr_json_first(root) : NULL;
-    const bool is = first != NULL && orr_json_type(first) == ORR_JSON_OBJECT &&
-                    orr_json_member(first, "scenario") != NULL && orr_json_member(first, "measured") != NULL;
+    const bool is =
+        first != NULL && orr_json_type(first) == ORR_JSON_OBJECT &&
+        (orr_json_member(first, "scenario") != NULL || orr_json_member(first, "measured") != NULL);
     orr_json_free(doc);
     return is;
 }
@@ -73,6 +74,17 @@ static void read_steps(const OrrJson *root, const char *path, const char *accele
     }
 }
 
+/* Behind the error: why the first row that was left out was. */
+static void tell_left_out(const GString *log, GError **error)
+{
+    if (log->len == 0 || error == NULL || *error == NULL)
+        return;
+    g_autofree char *first = g_strndup(log->str, strcspn(log->str, "\n"));
+    char *whole = g_strconcat((*error)->message, " (", first, ")", NULL);
+    g_free((*error)->message);
+    (*error)->message = whole;
+}
+
 bool cli_fit_measured_steps(const char *path, const char *accelerator, char **sets, GArray *residuals,
                             GString *out_json, GString *log, GError **error)
 {
@@ -86,6 +98,7 @@ bool cli_fit_measured_steps(const char *path, const char *accelerator, char **se
     orr_json_free(doc);
     if (!cal_fit_steps(steps, predict, NULL, residuals, fit, error)) {
         g_prefix_error(error, "%s: ", path);
+        tell_left_out(log, error);
         return false;
     }
     g_autofree char *source = g_strdup_printf("fitted to %u measured steps of %s", steps->len, base);

@@ -56,12 +56,27 @@ static bool run_command(const CliCommand *command, int argc, char **argv, GError
     return ok;
 }
 
+/* What other programs call it. */
+static const char *called_elsewhere(const char *word)
+{
+    static const char *const names[][2] = {
+        {"simulate", "run"},    {"predict", "run"},   {"estimate", "run"},        {"optimize", "search"},
+        {"optimise", "search"}, {"tune", "search"},   {"diff", "compare"},        {"convert", "import"},
+        {"scale", "plan"},      {"fit", "calibrate"}, {"benchmark", "calibrate"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        if (strcmp(word, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 static bool unknown_command(const char *word, GError **error)
 {
     int count = 0;
     (void)cli_commands(&count);
     g_autofree const char **names = cli_command_names();
-    const char *nearest = orr_nearest(word, names, count);
+    const char *elsewhere = called_elsewhere(word);
+    const char *nearest = elsewhere != NULL ? elsewhere : orr_nearest(word, names, count);
     if (word[0] == '-')
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                     "%s comes before the command; say 'orrery COMMAND %s', or 'orrery help'", word, word);

@@ -121,6 +121,26 @@ bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret
     return ok;
 }
 
+/* Behind a part that is missing: the others that the file lacks, in the same sentence. */
+static void tell_lacking(const OrrJson *scenario, GString *message)
+{
+    g_autoptr(GString) lacking = g_string_new(NULL);
+    bool is_one = false;
+    int count = 0;
+    for (int i = 0; i < spec_table_scenario.count; i++) {
+        const SpecField *field = &spec_table_scenario.fields[i];
+        if (!(field->flags & SPEC_FIELD_REQUIRED) || orr_json_member(scenario, field->key) != NULL)
+            continue;
+        g_autofree char *said = g_strdup_printf(": %s: missing;", field->key);
+        if (strstr(message->str, said) != NULL)
+            is_one = true;
+        else
+            g_string_append_printf(lacking, "%s%s", count++ > 0 ? " and " : "", field->key);
+    }
+    if (is_one && count > 0)
+        g_string_append_printf(message, "; %s %s missing too", lacking->str, count > 1 ? "are" : "is");
+}
+
 /* Behind what failed: the other mistakes that the reader sees in the file as it stands, presets left as names. */
 static void tell_others(const OrrJson *scenario, const char *where, bool allow_auto, GError **error)
 {
@@ -136,6 +156,7 @@ static void tell_others(const OrrJson *scenario, const char *where, bool allow_a
     spec_read_table(&context, &spec_table_scenario, scenario, scratch, NULL);
     spec_read_context_clear(&context);
     g_autoptr(GString) all = g_string_new((*error)->message);
+    tell_lacking(scenario, all);
     g_autofree char *file = g_strconcat(where, ": ", NULL);
     guint told = 0;
     for (guint i = 0; i < mistakes->len; i++) {

@@ -139,6 +139,8 @@ static void test_wrong_use(void)
         const char *expect;
     } cases[] = {
         {{"rnu"}, "did you mean run?"},
+        {{"diff", "a.json", "b.json"}, "did you mean compare?"},
+        {{"simulate", "a.json"}, "did you mean run?"},
         {{"frobnicate"}, "unknown command \"frobnicate\""},
         {{"--quiet", "run"}, "--quiet"},
         {{"run"}, "SCENARIO.json is missing"},

@@ -1,4 +1,5 @@
 /* tests/cli/test_cli_calibrate.c - orrery calibrate fit as users meet it: measured steps to a profile that a run uses. */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "tests/cli/runner.h"
@@ -39,6 +40,15 @@ static void test_refused(void)
     cli_assert_refused(&run, "none of that accelerator", "0 measured steps are too few");
     g_assert_nonnull(strstr(run.err, "--own-runs FILE"));
     cli_run_clear(&run);
+    g_autofree char *scratch = cli_scratch_new(), *bare = g_build_filename(scratch, "bare.json", NULL);
+    g_assert_true(
+        g_file_set_contents(bare, "[{\"id\": \"r1\", \"scenario\": {}, \"step_s\": 17.5}]", -1, NULL));
+    run = cli_run(NULL, CLI_WORDS("calibrate", "fit", bare));
+    cli_assert_refused(&run, "a row without what was measured", "left out: ");
+    g_assert_null(strstr(run.err, "--accelerator"));
+    cli_run_clear(&run);
+    g_unlink(bare);
+    cli_scratch_free(g_steal_pointer(&scratch));
     run = cli_run(NULL, CLI_WORDS("calibrate", "check", few));
     cli_assert_refused(&run, "steps are no table", "orrery validate");
     cli_run_clear(&run);
