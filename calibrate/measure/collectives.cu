@@ -349,22 +349,6 @@ static double time_calls_s(Collective *c, int inner, char *why, size_t why_size)
     return c->wait(why, why_size) ? (meter_now_s() - start_s) / inner : -1;
 }
 
-/* How often rank 0 will repeat, and with how many calls each. */
-struct Repeats {
-    int inner, count;
-};
-
-/* Five repeats at least, unless that takes four times as long as there is: then two. */
-static Repeats plan_repeats(double once_s, double seconds)
-{
-    Repeats repeats;
-    repeats.inner = once_s < 1e-3 ? 20 : once_s < 1e-2 ? 5 : 1;
-    const double each_s = once_s * repeats.inner;
-    const double count = each_s > 0 ? seconds / each_s : 5, least = 5 * each_s > 4 * seconds ? 2 : 5;
-    repeats.count = count < least ? (int)least : count > CAL_MAX_SAMPLES ? CAL_MAX_SAMPLES : (int)count;
-    return repeats;
-}
-
 /* Rank 0's time of one call, known to all: the first call connects the ranks; short ones are timed five at a time. */
 static CalOutcome time_once(Meter *meter, Collective *collective, double *ret_s, char *reason,
                             size_t reason_size)
@@ -396,7 +380,7 @@ static CalOutcome time_collective(Meter *meter, Collective *collective, double s
     CalOutcome outcome = time_once(meter, collective, &once_s, reason, reason_size);
     if (outcome != CAL_MEASURED)
         return outcome;
-    Repeats repeats = plan_repeats(once_s, seconds);
+    CalRepeats repeats = cal_plan_repeats(once_s, seconds); /* rank 0's */
     if (!cal_team_share(&meter->team, &repeats, sizeof repeats)) {
         snprintf(reason, reason_size, "a rank of the team is gone");
         return CAL_BROKEN;

@@ -112,6 +112,14 @@ void cal_point_precise(CalPoint *point);
 void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
                          int64_t dim, bool causal, CalPoint *ret_point);
 
+/* Repeats of a collective of `once_s` seconds a call within about `seconds`, each of `inner` calls between two looks at the
+ * clock: five at least, unless that takes four times as long as there is: then two. Slow calls (8 GiB over a slow network)
+ * are one a repeat.      Tested: unit/calibrate/test_calibrate_plan.c */
+typedef struct CalRepeats {
+    int inner, count;
+} CalRepeats;
+CalRepeats cal_plan_repeats(double once_s, double seconds);
+
 /* What a point, and the sweep, will take: printed before it begins. Quick sweeps plan two minutes at most, full ones a
  * quarter of an hour. */
 double cal_point_seconds(const CalSweepOptions *options);

@@ -18,6 +18,14 @@ double cal_point_seconds(const CalSweepOptions *options)
     return options->seconds > 0 ? options->seconds : options->full ? FULL_SECONDS : QUICK_SECONDS;
 }
 
+CalRepeats cal_plan_repeats(double once_s, double seconds)
+{
+    const int inner = once_s < 1e-3 ? 20 : once_s < 1e-2 ? 5 : 1;
+    const double each_s = once_s * inner, count = each_s > 0 ? seconds / each_s : 5,
+                 least = 5 * each_s > 4 * seconds ? 2 : 5;
+    return (CalRepeats){inner, (int)CLAMP(count, least, CAL_MAX_SAMPLES)};
+}
+
 /* Cautious: a GPU half as fast as an A100. The seconds of a point hold for what is faster. */
 static double once_s(const CalPoint *point)
 {

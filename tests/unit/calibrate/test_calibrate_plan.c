@@ -1,6 +1,7 @@
 /* tests/unit/calibrate/test_calibrate_plan.c - what a sweep would measure, how long that takes, and how often what runs
  * beside what. */
 #include <glib/gstdio.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,12 +100,33 @@ static void test_beside(void)
     g_assert_cmpfloat(cal_beside_median_s(marks, plan.products, 1e9, 2e9), ==, 0);
 }
 
+/* A collective is never called more often than its seconds allow, beyond what a median needs: 8 GiB at 1 GB/s are two
+ * repeats of one call, not fifteen. */
+static void test_repeats(void)
+{
+    const double seconds = 0.2;
+    for (double once_s = 1e-6; once_s < 600; once_s *= 1.3) {
+        const CalRepeats repeats = cal_plan_repeats(once_s, seconds);
+        g_assert_cmpint(repeats.inner, >=, 1);
+        g_assert_cmpint(repeats.count, >=, 2);
+        g_assert_cmpint(repeats.count, <=, CAL_MAX_SAMPLES);
+        g_assert_cmpfloat(once_s * repeats.inner * repeats.count, <=,
+                          fmax(4 * seconds, 2 * once_s) * (1 + 1e-9));
+    }
+    const CalRepeats slow = cal_plan_repeats(8.6, seconds);
+    g_assert_cmpint(slow.inner * slow.count, ==, 2);
+    const CalRepeats fast = cal_plan_repeats(20e-6, seconds);
+    g_assert_cmpint(fast.inner, ==, 20);
+    g_assert_cmpint(fast.count, ==, CAL_MAX_SAMPLES);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sweep/points", test_points);
     g_test_add_func("/sweep/probes", test_probes);
     g_test_add_func("/sweep/estimate", test_estimate);
+    g_test_add_func("/sweep/repeats", test_repeats);
     g_test_add_func("/sweep/beside", test_beside);
     return g_test_run();
 }
