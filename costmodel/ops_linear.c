@@ -235,6 +235,17 @@ static double full_bytes(const CostShape *shape)
     return shape->tokens * shape->hidden * shape->element_bytes;
 }
 
+/* Pieces that arrive lie with the sequence before the batch, and products along rows take them so. A weight's gradient
+ * sums over tokens in the order of its other operand: what was gathered is copied into that order, or a cast's transpose
+ * writes it so. One sequence has one order. Source: [PyTorchAsyncTP] */
+static void push_pieces_copy(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const bool pieces = shape->spec->execution.framework.tensor.chunked_tensor_overlap && hides_gather(shape);
+    if (pieces && shape->batch > 1 && shape->linear_dtype != SPEC_FP8) {
+        push_layout_copy(shape, ops, module, full_bytes(shape));
+    }
+}
+
 /* Linear layers that gather the same input each for itself. */
 static int gathers_of(const CostShape *shape, const CostOp *gemm)
 {
@@ -277,6 +288,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
                              COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
         cost_push_transpose(shape, ops, module);
+        push_pieces_copy(shape, ops, module);
         if (!chunked || !framework->tensor.overlap_tensor_backward) {
             push_layout_copy(shape, ops, module, bytes);
         }
@@ -319,6 +331,7 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     } else {
         if (pass == COST_BACKWARD_WEIGHT) {
             cost_push_transpose(shape, ops, module);
+            push_pieces_copy(shape, ops, module);
         }
         return;
     }

@@ -48,7 +48,8 @@ static int count_named(const CostOps *ops, const char *name)
 }
 
 /* Pieces are multiplied where they arrive, and added where they lie. A cast between gather and product leaves a gather as
- * it is, and what reads a sum of products, the backward's reduce-scatters, stays whole where nothing runs beside it. */
+ * it is, and what reads a sum of products, the backward's reduce-scatters, stays whole where nothing runs beside it. The
+ * weights' gradients want what came in pieces, two inputs and two output gradients, in the order of several sequences. */
 static void pieces_of_products(void)
 {
     Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
@@ -62,11 +63,11 @@ static void pieces_of_products(void)
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     static const struct {
         SpecPrecision precision;
-        int forward, backward; /* gathers that are put in order */
+        int forward, backward, weight; /* gathers that are put in order */
     } cases[] = {
-        {SPEC_PRECISION_BF16, 0, 0},
-        {SPEC_PRECISION_FP8_TENSORWISE, 0, 0},
-        {SPEC_PRECISION_FP8_ROWWISE, 2, 2},
+        {SPEC_PRECISION_BF16, 0, 0, 4},
+        {SPEC_PRECISION_FP8_TENSORWISE, 0, 0, 0},
+        {SPEC_PRECISION_FP8_ROWWISE, 2, 2, 0},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         spec.training.precision = cases[i].precision;
@@ -77,7 +78,7 @@ static void pieces_of_products(void)
                           weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
             g_assert_cmpfloat(move_bytes(&forward, "layout"), ==, cases[i].forward * 2 * whole);
             g_assert_cmpfloat(move_bytes(&input, "layout"), ==, cases[i].backward * 2 * whole);
-            g_assert_cmpfloat(move_bytes(&weight, "layout"), ==, 2 * 2 * whole);
+            g_assert_cmpfloat(move_bytes(&weight, "layout"), ==, (2 + cases[i].weight) * 2 * whole);
             g_assert_cmpfloat(move_bytes(&forward, "sum pieces"), ==, sums * 2 * (whole + whole / 4));
         }
     }
@@ -86,7 +87,11 @@ static void pieces_of_products(void)
     g_assert_cmpfloat(move_bytes(&weight, "layout"), ==, 2 * 2 * whole); /* row-wise: as without overlap */
     spec.training.precision = SPEC_PRECISION_BF16;
     const CostOps beside = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(move_bytes(&beside, "layout"), ==, 0);
+    g_assert_cmpfloat(move_bytes(&beside, "layout"), ==, 4 * 2 * whole);
+    spec.training.micro_batch = 1;
+    spec.training.sequence_length *= 2;
+    const CostOps one = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&one, "layout"), ==, 0);
 }
 
 /* Latents of 1536 and 512 + 64 travel twice each way, the block's input once more; nowhere else. */
