@@ -45,9 +45,8 @@ static double products_s(const CostShape *shape, const CostOp *op)
     return seconds;
 }
 
-/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the rows of a norm. Where each element is addressed
- * by itself, instructions set the pace: `sm_elements_per_s` of the framework and `addressed_frac` of the GPU on every SM, however
- * fast the memory is. */
+/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the
+ * rows of a norm. Elements addressed one by one go at the pace of instructions (sm_elements_per_s, addressed_frac). */
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
@@ -298,19 +297,6 @@ static double unpaired_share(const CostShape *shape)
     return usual && share >= NEXT_TO_NONE ? fmin(1, share) : 0;
 }
 
-/* Seconds of all SMs that products leave free to an exchange, which takes no more of them than it uses. */
-static double left_free_s(const CostShape *shape, const CostOps *ops, const bool *selected, double sm_frac)
-{
-    double seconds = 0;
-    for (int i = 0; i < ops->count; i++) {
-        const CostOp *op = &ops->op[i];
-        if (selected[i] && op->kind == COST_OP_GEMM && op->u.gemm.free_sms > 0)
-            seconds += cost_op_s(shape, op) *
-                       fmin(sm_frac, (double)op->u.gemm.free_sms / shape->accelerator.sm_count);
-    }
-    return seconds;
-}
-
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
  * their share of the SMs from it, less where products leave some free.   Source: [DeepSeekV3] 3.2.1, [MegatronMoE] */
 static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
@@ -318,10 +304,14 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     if (!hides_exchanges(shape)) {
         return;
     }
-    double sm_frac = 0;
+    double sm_frac = 0, free_frac = 0, free_s = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
-        if (selected[i] && op->kind == COST_OP_COLLECTIVE && op->u.collective.comm == COST_COMM_EXPERT) {
+        if (selected[i] && op->kind == COST_OP_GEMM && op->u.gemm.free_sms > 0) {
+            free_frac = (double)op->u.gemm.free_sms / shape->accelerator.sm_count;
+            free_s += cost_op_s(shape, op);
+        } else if (selected[i] && op->kind == COST_OP_COLLECTIVE &&
+                   op->u.collective.comm == COST_COMM_EXPERT) {
             sm_frac =
                 fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
         }
@@ -336,8 +326,7 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     time->comm_s[COST_COMM_EXPERT] =
         alone * time->comm_s[COST_COMM_EXPERT] + (1 - alone) * (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
     const double covered = fmin(1, hidden_s / fmax(1e-12, PASSES_BESIDE_EXCHANGE * time->compute_s));
-    time->compute_s +=
-        (1 - alone) * (sm_frac * hidden_s - covered * left_free_s(shape, ops, selected, sm_frac));
+    time->compute_s += (1 - alone) * (sm_frac * hidden_s - covered * free_s * fmin(free_frac, sm_frac));
 }
 
 /* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal
