@@ -326,9 +326,10 @@ bool cli_collective_show(const CollectiveCase *c, const CollectiveRow *row, GStr
         return false;
     if (out->len == 0)
         g_string_append_printf(out, "\nmore than %d ranks or chunks: steps not printed\n", SHOWN);
-    g_string_append_printf(
-        out, "\nproved: every one of the %d ranks ends with what %s promises, each contribution %s\n",
-        shape.ranks, net_op_name(c->op),
-        net_op_moves_data(c->op) && c->reduction == NET_SUM ? "exactly once" : "at least once");
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0,
+                    "proved: every one of the %d ranks ends with what %s promises, each contribution %s",
+                    shape.ranks, net_op_name(c->op),
+                    net_op_moves_data(c->op) && c->reduction == NET_SUM ? "exactly once" : "at least once");
     return true;
 }

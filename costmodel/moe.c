@@ -224,7 +224,10 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
         }
     }
     place(slots, count, ranks, placement->rebalance || replicas > 0, load);
-    const double most = expected_maximum(load, ranks, rows, router->distribution != SPEC_ROUTER_HISTOGRAM);
+    const int held = (count + ranks - 1) / ranks;
+    const double most =
+        fmin(expected_maximum(load, ranks, rows, router->distribution != SPEC_ROUTER_HISTOGRAM),
+             rows * held / MAX(held, placement->top_k));
     g_free(share);
     g_free(slots);
     g_free(load);

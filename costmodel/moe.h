@@ -29,6 +29,7 @@ void cost_moe_shares(const SpecRouter *router, int experts, double *share);
 
 typedef struct CostPlacement {
     int experts, ranks;
+    int top_k;      /* experts of a token; 0: of one */
     int replicas;   /* copies of hot experts beyond one of each */
     bool rebalance; /* dealt out by load, not in order */
 } CostPlacement;
@@ -39,6 +40,7 @@ typedef struct CostPlacement {
  * ranks together.
  * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of m_j + sqrt(m_j) b_j for the j
  * busiest ranks, m_j the j-th largest mean, b_j the expected maximum of j normal deviates. [Blom1958]
+ * No expert takes a token twice: of a token's top_k rows no more are a rank's than it has experts.
  * Even routing without scatter is 1.   Source: [Lepikhin2020], [EPLB]   Tested: unit/costmodel/test_moe_routing.c */
 double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *placement, double rows);
 

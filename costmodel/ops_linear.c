@@ -155,9 +155,7 @@ static double block_scale_bytes(const CostShape *shape)
     return precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE ? 1.0 / 32 : 0;
 }
 
-/* Bytes of an activation that tensor ranks gather; Transformer Engine and torchao cast before they gather. A gradient
- * that both backward products read is gathered as cast along rows and as cast along columns where blocks scale it.
- * Source: [TransformerEngine] module/linear.py, distributed.py; [torchao] */
+/* Transformer Engine and torchao cast before they gather. Source: [TransformerEngine] distributed.py; [torchao] */
 static bool gathers_narrow(const CostShape *shape)
 {
     return shape->spec->execution.framework.tensor.tensor_gather_8bit &&
@@ -165,6 +163,8 @@ static bool gathers_narrow(const CostShape *shape)
            (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
 }
 
+/* Bytes of an activation that tensor ranks gather. A gradient that both backward products read is gathered as cast along
+ * rows and as cast along columns where blocks scale it. Source: [TransformerEngine] module/linear.py */
 static double gathered_bytes(const CostShape *shape, bool for_both_products)
 {
     const double scales = block_scale_bytes(shape), elements = shape->tokens * shape->hidden;

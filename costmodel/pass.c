@@ -45,9 +45,8 @@ static double products_s(const CostShape *shape, const CostOp *op)
     return seconds;
 }
 
-/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the rows of a norm. Where each element is addressed
- * by itself, instructions set the pace: `sm_elements_per_s` of the framework and `addressed_frac` of the GPU on every SM, however
- * fast the memory is. */
+/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the
+ * rows of a norm. Elements addressed one by one go at the pace of instructions (sm_elements_per_s, addressed_frac). */
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
@@ -305,11 +304,12 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     if (!hides_exchanges(shape)) {
         return;
     }
-    double sm_frac = 0, free_s = 0;
+    double sm_frac = 0, free_frac = 0, free_s = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
         if (selected[i] && op->kind == COST_OP_GEMM && op->u.gemm.free_sms > 0) {
-            free_s += cost_op_s(shape, op) * op->u.gemm.free_sms / shape->accelerator.sm_count;
+            free_frac = (double)op->u.gemm.free_sms / shape->accelerator.sm_count;
+            free_s += cost_op_s(shape, op);
         } else if (selected[i] && op->kind == COST_OP_COLLECTIVE &&
                    op->u.collective.comm == COST_COMM_EXPERT) {
             sm_frac =
@@ -326,7 +326,7 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     time->comm_s[COST_COMM_EXPERT] =
         alone * time->comm_s[COST_COMM_EXPERT] + (1 - alone) * (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
     const double covered = fmin(1, hidden_s / fmax(1e-12, PASSES_BESIDE_EXCHANGE * time->compute_s));
-    time->compute_s += (1 - alone) * (sm_frac * hidden_s - covered * free_s);
+    time->compute_s += (1 - alone) * (sm_frac * hidden_s - covered * free_s * fmin(free_frac, sm_frac));
 }
 
 /* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal

@@ -24,6 +24,7 @@ static double expert_load(const CostShape *shape)
     const Spec *spec = shape->spec;
     const CostPlacement placement = {.experts = spec->model.moe.experts,
                                      .ranks = spec->parallel.expert,
+                                     .top_k = spec->model.moe.top_k,
                                      .replicas = spec->parallel.expert_replicas,
                                      .rebalance = spec->parallel.expert_rebalance};
     const double rows = shape->tokens / shape->tensor * spec->model.moe.top_k * spec->parallel.expert;

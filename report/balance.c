@@ -14,6 +14,8 @@ static double layer_dropped_frac(const Spec *spec, const CostShape *shape)
         return 0;
     g_autofree double *share = g_new0(double, moe->experts);
     cost_moe_shares(&spec->training.router, moe->experts, share);
+    for (int i = 0; i < moe->experts; i++)
+        share[i] = MIN(share[i], 1.0 / moe->top_k); /* no expert takes a token twice */
     return cost_moe_dropped_frac(share, moe->experts, tokens * moe->top_k,
                                  cost_moe_capacity(moe->capacity_factor, tokens, moe->top_k, moe->experts));
 }

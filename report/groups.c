@@ -174,8 +174,9 @@ void report_groups_text(const Report *report, GString *out)
                                                  "layers", "micro-batches", "waits",    "room"};
     if (report->kinds.count == 0)
         return;
-    g_string_append(out,
-                    "\nKinds of nodes: what each does of a step, how long it waits, memory it has left\n");
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0,
+                    "Kinds of nodes: what each does of a step, how long it waits, memory it has left");
     OrrTable *table = orr_table_new(headers, COLUMNS);
     for (int g = 0; g < report->spec->cluster.group_count; g++) {
         const ReportGroup *group = &report->groups[g];

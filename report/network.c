@@ -111,8 +111,9 @@ void report_network_text(const Report *report, GString *out)
     const TrafficSummary *network = &report->network;
     if (!network->on)
         return;
-    g_string_append_printf(out, "\nNetwork: %s, %s routing; flows\n", network->topology,
-                           report_network_routing(report));
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "Network: %s, %s routing; flows", network->topology,
+                    report_network_routing(report));
     text_contention(network, out);
     text_dimensions(network, out);
     text_links(network, out);

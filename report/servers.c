@@ -14,10 +14,11 @@ static void write_split(const Report *report, GString *out)
     const SpecServers *asked = &report->spec->parallel.servers;
     char step[ORR_TEXT_SIZE], push[ORR_TEXT_SIZE], pull[ORR_TEXT_SIZE], sum[ORR_TEXT_SIZE],
         exposed[ORR_TEXT_SIZE], up[ORR_TEXT_SIZE], down[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "\nParameter servers: %d %s, %s, %s; %d parts\n", asked->servers,
-                           spec_word(&spec_words_server_placement, (int)asked->placement),
-                           spec_word(&spec_words_server_scheme, (int)asked->scheme),
-                           spec_word(&spec_words_server_mode, (int)asked->mode), servers->parts);
+    g_string_append_c(out, '\n');
+    report_page_say(out, 0, "Parameter servers: %d %s, %s, %s; %d parts", asked->servers,
+                    spec_word(&spec_words_server_placement, (int)asked->placement),
+                    spec_word(&spec_words_server_scheme, (int)asked->scheme),
+                    spec_word(&spec_words_server_mode, (int)asked->mode), servers->parts);
     g_autofree char *split = g_strdup_printf(
         "of %s a worker pushes %s and pulls %s (beside compute and each other); the busiest server "
         "computes %s; %s are waited for",

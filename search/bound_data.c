@@ -412,7 +412,7 @@ SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
     way.reduces = each     ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
                   : beside ? SEARCH_REDUCES_LAST
                            : SEARCH_REDUCES_LATE;
-    if ((policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0)
+    if (spec_hides_param_gather(spec))
         way.gathers = spec_gathers_on_use(spec) ? SEARCH_GATHERS_USE : SEARCH_GATHERS_STEP;
     return way;
 }

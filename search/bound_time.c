@@ -83,7 +83,7 @@ static int64_t step_ps(const SearchWorker *worker, const SearchPolicy *policy, c
                        const SearchWay *way, const SearchEnds *ends, int64_t start_ps)
 {
     const SpecFramework *framework = &worker->spec.execution.framework;
-    const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
+    const bool late_gather = policy->zero < 3 && !spec_hides_param_gather(&worker->spec);
     int64_t reduced_ps = MAX(ends->latest_ps, ends->latest_reduced_ps), own_ps = 0, after_ps = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchDataCosts *own = &data[i];

@@ -158,7 +158,10 @@ static void test_width(void)
 {
     char *folder = cli_scratch_new();
     g_autofree char *path = cli_source(EXAMPLE),
-                    *data = cli_source("scenarios/measurements/llama3_table4.json");
+                    *data = cli_source("scenarios/measurements/llama3_table4.json"),
+                    *servers = cli_source("scenarios/examples/ps_naive.json"),
+                    *network = cli_source("scenarios/examples/network-neighbour.json"),
+                    *mixed = cli_source("scenarios/examples/mixed-llama3-8b.json");
     const char *const *pages[] = {
         CLI_WORDS("orrery", "run", path, "--verbose"),
         CLI_WORDS("orrery", "explain", path),
@@ -169,6 +172,11 @@ static void test_width(void)
         CLI_WORDS("orrery", "search", path, "--set", "training.recompute=auto", "--quiet"),
         CLI_WORDS("orrery", "collective", "--ranks", "64", "--bytes", "1MiB,1GiB", "--cluster", "dgx-h100"),
         CLI_WORDS("orrery", "collective", "--ranks", "64", "--cluster", "dgx-h100"),
+        CLI_WORDS("orrery", "collective", "--ranks", "4", "--rate", "50GB/s", "--latency", "5us",
+                  "--show-data", "--algorithm", "ring"),
+        CLI_WORDS("orrery", "run", servers, "--quiet"),
+        CLI_WORDS("orrery", "run", network, "--quiet"),
+        CLI_WORDS("orrery", "run", mixed, "--quiet"),
         CLI_WORDS("orrery", "list", "models"),
         CLI_WORDS("orrery", "list", "schedules"),
         CLI_WORDS("orrery", "validate", data, "--rows", "--quiet"),

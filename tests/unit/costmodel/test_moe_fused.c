@@ -113,11 +113,24 @@ static void beside_exchanges(void)
     g_assert_cmpfloat(both_lost, <, free_lost + exchange_lost);
 }
 
+/* However many SMs products leave free, beside an exchange passes take no less than apart from it. */
+static void free_beyond_use(void)
+{
+    static const int free_sms[] = {0, 16, 64, 128, 151, 1024};
+    for (gsize i = 0; i < G_N_ELEMENTS(free_sms); i++) {
+        g_autofree char *set =
+            g_strdup_printf("execution.framework.experts.fused_mlp_free_sms=%d", free_sms[i]);
+        g_assert_cmpfloat(compute_s(set, "execution.overlap=[\"expert\"]"), >=,
+                          compute_s(set, "execution.overlap=[]"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/moe-fused/bytes-behind-products", bytes_behind_products);
     g_test_add_func("/moe-fused/free-sms", free_sms);
     g_test_add_func("/moe-fused/beside-exchanges", beside_exchanges);
+    g_test_add_func("/moe-fused/free-beyond-use", free_beyond_use);
     return g_test_run();
 }

@@ -120,6 +120,25 @@ static void load_of_the_busiest(void)
     g_rand_free(rand);
 }
 
+/* Tokens that go to all experts but one, or to all, leave a router little to choose. */
+static void no_expert_twice(void)
+{
+    const SpecRouter routers[] = {{.distribution = SPEC_ROUTER_UNIFORM},
+                                  {.distribution = SPEC_ROUTER_ZIPF, .exponent = 2},
+                                  {.distribution = SPEC_ROUTER_DIRICHLET, .concentration = 0.1}};
+    for (gsize i = 0; i < G_N_ELEMENTS(routers); i++) {
+        for (int ranks = 2; ranks <= 8; ranks *= 2) {
+            CostPlacement placement = {.experts = 8, .ranks = ranks, .top_k = 8};
+            CLOSE(cost_moe_load_factor(&routers[i], &placement, 4096), 1, 1e-12);
+            placement.top_k = 7;
+            g_assert_cmpfloat(cost_moe_load_factor(&routers[i], &placement, 4096), <=, 8.0 / 7 + 1e-12);
+            placement.top_k = 1;
+            CLOSE(cost_moe_load_factor(&routers[i], &placement, 4096),
+                  factor(routers[i], 8, ranks, 0, false, 4096), 0);
+        }
+    }
+}
+
 static void skewed(void)
 {
     const SpecRouter flat = {.distribution = SPEC_ROUTER_ZIPF, .exponent = 0},
@@ -223,6 +242,7 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/group-limited", group_limited);
     g_test_add_func("/moe/capacity", capacity);
     g_test_add_func("/moe/load-of-the-busiest", load_of_the_busiest);
+    g_test_add_func("/moe/no-expert-twice", no_expert_twice);
     g_test_add_func("/moe/skewed", skewed);
     g_test_add_func("/moe/rebalanced", rebalanced);
     g_test_add_func("/moe/learned", learned);

@@ -206,10 +206,56 @@ static void repeated_steps(void)
     }
 }
 
+/* A fabric of 16 GPUs, up to three of whose links are slow. */
+static NetTopology uneven(GRand *rand)
+{
+    static const char *const fabrics[] = {"nvswitch", "rail", "fat-tree", "torus", "boards"};
+    const NetFabric fabric = {.gpus = 16,
+                              .gpus_per_node = 4,
+                              .up_bytes_per_s = 400 * GB,
+                              .out_bytes_per_s = g_rand_int_range(rand, 1, 50) * GB,
+                              .up_latency_ps = g_rand_int_range(rand, 0, 3) * 1000000,
+                              .out_latency_ps = g_rand_int_range(rand, 0, 3) * 2500000,
+                              .leaf_gpus = 4,
+                              .dims = {4, 4},
+                              .dim_count = 2};
+    NetTopology t = built(fabrics[g_rand_int_range(rand, 0, G_N_ELEMENTS(fabrics))], &fabric);
+    for (int slow = g_rand_int_range(rand, 0, 4); slow > 0; slow--)
+        t.links[g_rand_int_range(rand, 0, t.link_count)].bytes_per_s /= g_rand_int_range(rand, 2, 9);
+    return t;
+}
+
+/* The same where links are slow, over part of a fabric's GPUs, on all routings. */
+static void repeated_on_uneven_fabrics(void)
+{
+    GRand *rand = g_rand_new_with_seed(20261123);
+    int64_t spared = 0;
+    int count = 0;
+    const NetAlgorithm *all_rows = net_algorithms(&count);
+    for (int draw = 0; draw < 4000; draw++) {
+        NetTopology t = uneven(rand);
+        const int ranks = 2 * g_rand_int_range(rand, 1, 9);
+        const NetShape shape = {.ranks = ranks, .dims = {ranks}, .dim_count = 1, .segments = 4};
+        const NetRun run = {.algorithm = &all_rows[g_rand_int_range(rand, 0, count)],
+                            .shape = shape,
+                            .bytes = g_rand_boolean(rand) ? 12252240 : g_rand_int_range(rand, 1, 1 << 24),
+                            .topology = &t,
+                            .routing = (NetRouting)g_rand_int_range(rand, 0, NET_ROUTE_RAIL + 1),
+                            .seed = g_rand_int(rand)};
+        if (net_algorithm_refuses(run.algorithm, &shape) == NULL &&
+            net_algorithm_switches(run.algorithm, &shape) == 0)
+            spared += compare(run);
+        net_topology_clear(&t);
+    }
+    g_assert_cmpint(spared, >, 0);
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network/closed-forms", closed_forms);
     g_test_add_func("/network/repeated-steps", repeated_steps);
+    g_test_add_func("/network/repeated-on-uneven-fabrics", repeated_on_uneven_fabrics);
     return g_test_run();
 }

@@ -77,11 +77,26 @@ static void capacity(void)
     orr_arena_free(arena);
 }
 
+/* An expert takes no more than all tokens: where it has room for these nothing is dropped. */
+static void room_for_all_tokens(void)
+{
+    OrrArena *arena = orr_arena_new();
+    static const char *const HOT = "training.router={\"distribution\":\"zipf\",\"exponent\":3}";
+    const Report some = RUN(HOT, "model.moe.top_k=16", "model.moe.capacity_factor=1.9"),
+                 none = RUN(HOT, "model.moe.top_k=16", "model.moe.capacity_factor=2"),
+                 everywhere = RUN(HOT, "model.moe.top_k=32", "model.moe.capacity_factor=1");
+    g_assert_cmpfloat(some.dropped_frac, >, 0);
+    g_assert_cmpfloat(none.dropped_frac, ==, 0);
+    g_assert_cmpfloat(everywhere.dropped_frac, ==, 0);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/balance/context", context);
     g_test_add_func("/balance/experts", experts);
     g_test_add_func("/balance/capacity", capacity);
+    g_test_add_func("/balance/room-for-all-tokens", room_for_all_tokens);
     return g_test_run();
 }

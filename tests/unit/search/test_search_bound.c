@@ -107,7 +107,8 @@ static void test_bounds(void)
 /* Hosts that check collectives, wait for messages or send them one by one, in pipelines and without. */
 static void test_hosts(void)
 {
-    static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed"};
+    static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed",
+                                             "megatron-llama-one-queue"};
     for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
         GRand *rand = g_rand_new_with_seed(20260101);
         Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
