@@ -53,10 +53,10 @@ static int32_t count_uses(Reader *reader, const SimList *list)
 {
     const int32_t ops = reader->engine->program->op_count,
                   streams = reader->engine->program->classes * SIM_MAX_STREAMS;
-    const SimInstr *const end = list->instrs + list->count;
     int32_t *const uses = reader->uses;
     int32_t used = 0;
-    for (const SimInstr *instr = list->instrs; instr < end; instr++) {
+    for (int32_t i = 0; i < list->count; i++) {
+        const SimInstr *instr = &list->instrs[i];
         g_assert(instr->wait_on < streams && instr->op < ops);
         if (instr->op != SIM_ONLY_WAITS && uses[instr->op]++ == 0)
             reader->used[used++] = instr->op;

@@ -134,8 +134,8 @@ bool sim_order_check(const Builder *b, int rank, const SimOrder *order, OrrArena
                               .after = done_beside(b, done, rank, stage, stage + 1)};
     }
     const unsigned count = (unsigned)b->chunks, microbatches = (unsigned)b->microbatches;
-    const SimPassOp *const end = order->ops + order->count;
-    for (const SimPassOp *op = order->ops; op < end; op++) {
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
         const bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
         const SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
         if (!take_pass(chunks, count, microbatches, first, op->chunk, op->microbatch))

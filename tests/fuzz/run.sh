@@ -32,8 +32,8 @@ for name in "$@"; do
     if [ ! -d "$corpus" ] && [ -f "$tests/corpus/$name.tar.xz" ]; then
         mkdir -p "$corpus" && tar -C "$corpus" -xJf "$tests/corpus/$name.tar.xz"
     fi
-    mkdir -p "$corpus" "$build/scratch"
-    TMPDIR=$build/scratch ORRERY_SCENARIOS=$scenarios "$build/tests/fuzz/$name" -max_total_time="$seconds" \
+    mkdir -p "$corpus" "$build/scratch/$name"
+    TMPDIR=$build/scratch/$name ORRERY_SCENARIOS=$scenarios "$build/tests/fuzz/$name" -max_total_time="$seconds" \
         -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 "-artifact_prefix=$build/$name-" \
         ${words:+"-dict=$words"} "$corpus" "$tests/seeds/$name" >"$log" 2>&1
     found=$?
@@ -47,6 +47,6 @@ for name in "$@"; do
     fi
     printf '%-16s %9d runs, %6d new inputs, %6d edges covered in %d s: %s\n' \
         "$name" "$runs" "$new" "$covered" "$seconds" "$said"
+    rm -rf "$build/scratch/$name"
 done
-rm -rf "$build/scratch"
 exit $status
