@@ -78,7 +78,7 @@ static void keep(NetRouteLog *log, const NetRoute *route)
         log->kept_room = MAX(1024, 2 * log->kept_room);
         log->kept = g_renew(Kept, log->kept, log->kept_room);
     }
-    if (log->link_count + route->hops > log->link_room) {
+    if (log->link_count + route->hops >= log->link_room) { /* there even for routes without links */
         log->link_room = MAX(8192, 2 * log->link_room);
         log->links = g_renew(int32_t, log->links, log->link_room);
     }
