@@ -239,6 +239,19 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
     return ok;
 }
 
+/* Of products, attention and kernels that memory binds. */
+static bool check_rows(const CalibrateArgs *args, const char *table, const OrrJson *root, GString *out,
+                       GString *log, GError **error)
+{
+    const bool moves = has_rows(root, "memory_bound_measurements");
+    if (!has_kernel_rows(root) && moves)
+        g_string_append(out, CAL_CHECK_COLUMNS);
+    else if (!cal_check_rows(table, args->accelerator, out, log, error))
+        return false;
+    cal_check_move_rows(root, args->accelerator, out);
+    return true;
+}
+
 static bool check(const CalibrateArgs *args, const char *table, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
@@ -246,7 +259,7 @@ static bool check(const CalibrateArgs *args, const char *table, GError **error)
     if ((args->strict && !cal_lint_file(table, args->accelerator, error)) ||
         !cal_recorded_open(table, args->accelerator, &doc, NULL, error))
         return false;
-    const bool ok = args->rows ? cal_check_rows(table, args->accelerator, out, log, error)
+    const bool ok = args->rows ? check_rows(args, table, orr_json_root(doc), out, log, error)
                                : check_groups(args, table, orr_json_root(doc), out, log, error);
     orr_json_free(doc);
     if (!ok)
@@ -303,7 +316,8 @@ static const CliFlag flags[] = {
     {"page", CLI_FLAG_FILE, offsetof(CalibrateArgs, page), "FILE",
      "fit: one page of what was measured: roofline, products, memory, buses, what the fit says"},
     {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
-    {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
+    {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL,
+     "check: one CSV line a row of products, attention and memory-bound kernels"},
     {"strict", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, strict), NULL,
      "check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep's "
      "stamp"},

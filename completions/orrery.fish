@@ -169,7 +169,7 @@ complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l folds -x -d 'fi
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l plot -r -d 'fit: draw the error of every row with gnuplot: fit.png and fit.csv'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l page -r -d 'fit: one page of what was measured: roofline, products, memory, buses, what the fit says'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l svg -d 'with --plot: SVG instead of PNG'
-complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l rows -d 'check: one CSV line a row'
+complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l rows -d 'check: one CSV line a row of products, attention and memory-bound kernels'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l strict -d 'check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep\'s stamp'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l quick -d 'measure: few sizes, a minute or two'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l full -d 'measure: every size'

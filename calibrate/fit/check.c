@@ -139,6 +139,6 @@ static void add_line(CalProfile *profile, const GArray *rows, guint index, void 
 
 bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log, GError **error)
 {
-    g_string_append(out_csv, "accelerator,source,kind,block,sizes,measured_s,error_frac\n");
+    g_string_append(out_csv, CAL_CHECK_COLUMNS);
     return visit(path, accelerator, log, add_line, out_csv, error);
 }

@@ -24,10 +24,14 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
                      GError **error);
 
 /* Appends the same for the rows of "memory_bound_measurements" of an open table, a group for each accelerator, source and
- * kernel. */
+ * kernel, and where these are several one of all rows of the accelerator. */
 void cal_check_moves(const OrrJson *root, const char *accelerator, GArray *groups);
+/* Appends one line a row of the same, in cal_check_rows()'s columns. */
+void cal_check_move_rows(const OrrJson *root, const char *accelerator, GString *out_csv);
 
-/* One line a row: kind, block, source, sizes, measured and predicted seconds; for looking into a fit. */
+#define CAL_CHECK_COLUMNS "accelerator,source,kind,block,sizes,measured_s,error_frac\n"
+/* The header, and one line a product or attention: kind, block, source, sizes, measured seconds and error; for looking into
+ * a fit. */
 bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log,
                     GError **error);
 

@@ -10,6 +10,7 @@ typedef struct Moves {
     GArray *groups;      /* CalCheckGroup, the new ones alone */
     GPtrArray *errors;   /* GArray* of double, beside them */
     GHashTable *presets; /* name -> SpecAccelerator*; NULL: none */
+    GString *lines;      /* a CSV line a row instead of groups; NULL: groups */
 } Moves;
 
 static const SpecAccelerator *preset_of(Moves *moves, const char *name)
@@ -52,26 +53,65 @@ static void add_row(Moves *moves, const OrrJson *node, const char *accelerator)
     if (preset == NULL || (accelerator != NULL && strcmp(gpu, accelerator) != 0))
         return;
     const double error = cal_move_s(preset, &row) / row.measured_s - 1;
-    g_array_append_val(errors_of(moves, gpu, source, kernel), error);
+    if (moves->lines != NULL)
+        g_string_append_printf(moves->lines,
+                               "%s,%s,memory_bound,%s,rows=%.0f cols=%.0f bytes=%.0f,%.9g,%+.4f\n", gpu,
+                               source, kernel, row.rows, row.cols, row.bytes, row.measured_s, error);
+    else
+        g_array_append_val(errors_of(moves, gpu, source, kernel), error);
+}
+
+static void add_rows(Moves *moves, const OrrJson *root, const char *accelerator)
+{
+    const OrrJson *list = orr_json_member(root, "memory_bound_measurements");
+    for (const OrrJson *node = list != NULL && orr_json_type(list) == ORR_JSON_LIST ? orr_json_first(list)
+                                                                                    : NULL;
+         node != NULL; node = orr_json_next(node))
+        add_row(moves, node, accelerator);
+}
+
+void cal_check_move_rows(const OrrJson *root, const char *accelerator, GString *out_csv)
+{
+    Moves moves = {.presets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                   .lines = out_csv};
+    add_rows(&moves, root, accelerator);
+    g_hash_table_unref(moves.presets);
+}
+
+/* Errors of the first group of a GPU. */
+static const GArray *first_of(const Moves *moves, const char *gpu)
+{
+    guint i = 0;
+    while (strcmp(g_array_index(moves->groups, CalCheckGroup, i).accelerator, gpu) != 0)
+        i++;
+    return g_ptr_array_index(moves->errors, i);
+}
+
+/* The rows of a group count among all of their GPU's too. */
+static void add_all(Moves *moves, guint index)
+{
+    const CalCheckGroup group = g_array_index(moves->groups, CalCheckGroup, index);
+    const GArray *errors = g_ptr_array_index(moves->errors, index);
+    g_array_append_vals(errors_of(moves, group.accelerator, "all", "all"), errors->data, errors->len);
 }
 
 void cal_check_moves(const OrrJson *root, const char *accelerator, GArray *groups)
 {
-    const OrrJson *list = orr_json_member(root, "memory_bound_measurements");
     Moves moves = {g_array_new(FALSE, TRUE, sizeof(CalCheckGroup)),
                    g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref),
-                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
-    for (const OrrJson *node = list != NULL && orr_json_type(list) == ORR_JSON_LIST ? orr_json_first(list)
-                                                                                    : NULL;
-         node != NULL; node = orr_json_next(node))
-        add_row(&moves, node, accelerator);
+                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free), NULL};
+    add_rows(&moves, root, accelerator);
+    const guint own = moves.groups->len;
+    for (guint i = 0; i < own; i++)
+        add_all(&moves, i);
     for (guint i = 0; i < moves.groups->len; i++) {
         CalCheckGroup *group = &g_array_index(moves.groups, CalCheckGroup, i);
         GArray *errors = g_ptr_array_index(moves.errors, i);
         group->rows = (int)errors->len;
         cal_error_summary((double *)(void *)errors->data, group->rows, &group->median_frac, &group->p90_frac,
                           &group->bias_frac);
-        g_array_append_val(groups, *group);
+        if (i < own || group->rows > (int)first_of(&moves, group->accelerator)->len)
+            g_array_append_val(groups, *group);
     }
     g_array_unref(moves.groups);
     g_ptr_array_unref(moves.errors);
