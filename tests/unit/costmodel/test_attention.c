@@ -293,22 +293,28 @@ static void test_published(void)
     }
 }
 
+/* Sixteen heads of `dim` over four sequences of 8,192 tokens, forward. */
+static CostAttention causal_attention(int dim)
+{
+    return (CostAttention){.kernel = SPEC_ATTENTION_FLASH2,
+                           .batch = 4,
+                           .heads = 16,
+                           .kv_heads = 16,
+                           .q_tokens = 8192,
+                           .kv_tokens = 8192,
+                           .qk_head_dim = dim,
+                           .v_head_dim = dim,
+                           .causal = true,
+                           .dtype = SPEC_BF16};
+}
+
 /* Heads of 128 fill half of an array 256 wide, of 256 all of it. */
 static void matrix_unit(void)
 {
     SpecAccelerator accelerator = fixture_preset("tpu-v6e");
     g_assert_cmpint(accelerator.matrix_unit, ==, 256);
     for (int dim = 128; dim <= 256; dim += 128) {
-        CostAttention attention = {.kernel = SPEC_ATTENTION_FLASH2,
-                                   .batch = 4,
-                                   .heads = 16,
-                                   .kv_heads = 16,
-                                   .q_tokens = 8192,
-                                   .kv_tokens = 8192,
-                                   .qk_head_dim = dim,
-                                   .v_head_dim = dim,
-                                   .causal = true,
-                                   .dtype = SPEC_BF16};
+        CostAttention attention = causal_attention(dim);
         const double latency_s = accelerator.model.attention[SPEC_ATTENTION_FLASH2].latency_s;
         SpecAccelerator whole = accelerator;
         whole.matrix_unit = 0;
@@ -326,16 +332,7 @@ static void split_backward(void)
     g_assert_true(accelerator.split_attention_backward);
     SpecAccelerator whole = accelerator;
     whole.split_attention_backward = false;
-    CostAttention attention = {.kernel = SPEC_ATTENTION_FLASH2,
-                               .batch = 4,
-                               .heads = 16,
-                               .kv_heads = 16,
-                               .q_tokens = 8192,
-                               .kv_tokens = 8192,
-                               .qk_head_dim = 128,
-                               .v_head_dim = 128,
-                               .causal = true,
-                               .dtype = SPEC_BF16};
+    CostAttention attention = causal_attention(128);
     g_assert_cmpfloat(cost_attention_s(&accelerator, &attention), ==, cost_attention_s(&whole, &attention));
     attention.backward = true;
     const double latency_s = accelerator.model.attention[SPEC_ATTENTION_FLASH2].backward_latency_s;
