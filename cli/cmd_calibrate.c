@@ -248,8 +248,10 @@ static bool check_rows(const CalibrateArgs *args, const char *table, const OrrJs
         g_string_append(out, CAL_CHECK_COLUMNS);
     else if (!cal_check_rows(table, args->accelerator, out, log, error))
         return false;
+    const gsize before = out->len;
     cal_check_move_rows(root, args->accelerator, out);
-    return true;
+    return has_kernel_rows(root) || out->len > before ||
+           cal_table_no_row(table, args->accelerator, log, error);
 }
 
 static bool check(const CalibrateArgs *args, const char *table, GError **error)

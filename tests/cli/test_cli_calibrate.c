@@ -47,6 +47,11 @@ static void test_refused(void)
     cli_assert_refused(&run, "a row without what was measured", "left out: ");
     g_assert_null(strstr(run.err, "--accelerator"));
     cli_run_clear(&run);
+    g_assert_true(g_file_set_contents(
+        bare, "{\"memory_bound_measurements\": [{\"gpu\": \"h200-sxm5-141gb\"}]}", -1, NULL));
+    run = cli_run(NULL, CLI_WORDS("calibrate", "check", bare, "--rows"));
+    cli_assert_refused(&run, "a row without its time", "no row to use");
+    cli_run_clear(&run);
     g_unlink(bare);
     cli_scratch_free(g_steal_pointer(&scratch));
     run = cli_run(NULL, CLI_WORDS("calibrate", "check", few));
