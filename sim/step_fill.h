@@ -19,7 +19,6 @@ typedef struct StepParams {
 
 /* Layers that are alike: all of them cost the same. */
 typedef struct StepLayerKind {
-    bool filled;
     SimSegment segment;
     StepParams params;
     CostWeightShapes weights;
@@ -31,11 +30,11 @@ typedef struct Step {
     CostShape shape;
     OrrArena *arena;
     SimPlan *plan;
-    StepLayerKind kinds[COST_LAYER_GROUPS]; /* cost_layer_group() */
-    CostLayerGroups *groups;                /* [stages of one copy] */
-    StepParams **params;                    /* [stages][segments] */
-    int stages;                             /* of one copy of the model */
-    int *layers;                            /* [stages] */
+    StepLayerKind *kinds[COST_LAYER_GROUPS]; /* by cost_layer_group(); NULL: no layer of it so far */
+    CostLayerGroups *groups;                 /* [stages of one copy] */
+    StepParams **params;                     /* [stages][segments] */
+    int stages;                              /* of one copy of the model */
+    int *layers;                             /* [stages] */
 } Step;
 
 /* A work of this or more is refused (sim_step_fits_clock); the clock ends a little later. */

@@ -50,8 +50,8 @@ static int stage_of(const Step *step, int rank, int chunk)
 
 static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
 {
-    return &step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
-                        (int)group->extent];
+    return step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
+                       (int)group->extent];
 }
 
 static bool has_placeholders(const Spec *spec)
@@ -78,8 +78,8 @@ static double least_placeholder_bytes(const Step *step)
 {
     double least = INFINITY;
     for (int i = 0; i < COST_LAYER_GROUPS; i++) {
-        if (step->kinds[i].filled) {
-            least = fmin(least, cost_weight_shapes_elements(&step->kinds[i].weights));
+        if (step->kinds[i] != NULL) {
+            least = fmin(least, cost_weight_shapes_elements(&step->kinds[i]->weights));
         }
     }
     return isinf(least) ? 0 : least * step->shape.element_bytes;

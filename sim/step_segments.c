@@ -109,16 +109,16 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
     kind->params = rank_params(step->spec, &params, layer);
-    kind->filled = true;
 }
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
 {
-    StepLayerKind *kind = &step->kinds[cost_layer_group(step->spec, layer, layer_in_stage)];
-    if (!kind->filled) {
-        fill_layer_kind(step, layer, layer_in_stage, kind);
+    StepLayerKind **kind = &step->kinds[cost_layer_group(step->spec, layer, layer_in_stage)];
+    if (*kind == NULL) {
+        *kind = ORR_ARENA_NEW(step->arena, StepLayerKind, 1);
+        fill_layer_kind(step, layer, layer_in_stage, *kind);
     }
-    return kind;
+    return *kind;
 }
 
 static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
