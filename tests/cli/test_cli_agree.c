@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/cli/runner.h"
+#include "tests/unit/draws.h"
 
 static const OrrJson *at(const OrrJson *node, const char *key)
 {
@@ -114,7 +115,7 @@ static void test_memory_words(void)
                  {"scenarios/examples/gpt3-175b.json", "cluster.accelerator.memory_bytes=27e9"},
                  {"scenarios/examples/gpt3-175b.json", "cluster.accelerator.memory_bytes=26e9"},
                  {"scenarios/examples/gpt3-175b.json", "cluster.accelerator.memory_bytes=20e9"}};
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+    for (gsize i = 0; i < DRAWS(G_N_ELEMENTS(cases)); i++) {
         g_autofree char *file = cli_source(cases[i].file);
         char *folder = cli_scratch_new();
         g_autofree char *page = g_build_filename(folder, "page.html", NULL);

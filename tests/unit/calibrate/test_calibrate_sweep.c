@@ -11,6 +11,7 @@
 #include "calibrate/fit/fit.h"
 #include "calibrate/fit/fit_kernels.h"
 #include "tests/unit/calibrate_machine.h"
+#include "tests/unit/draws.h"
 #include "costmodel/memory_bound.h"
 
 static void test_summary(void)
@@ -490,7 +491,8 @@ int main(int argc, char **argv)
     g_test_add_func("/sweep/clocks", test_clocks);
     g_test_add_func("/sweep/one-gpu", test_one_gpu);
     g_test_add_func("/sweep/broken", test_broken);
-    g_test_add_func("/sweep/faults", test_faults);
+    if (!SANITIZED)
+        g_test_add_func("/sweep/faults", test_faults);
     g_test_add_func("/sweep/round-trip", test_round_trip);
     return g_test_run();
 }

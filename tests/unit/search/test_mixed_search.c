@@ -93,7 +93,7 @@ static void test_dealt(void)
     GRand *rand = g_rand_new_with_seed(5);
     int64_t points = 0, simulated = 0;
     int none_fit = 0, spaces = 0;
-    for (int i = 0; spaces < 6; i++) {
+    for (int i = 0; spaces < DRAWS(6) + 1; i++) {
         g_autofree Spec *spec = mixed_space(rand, i, true, i % 3 == 1);
         const int which = spaces % 3;
         if (which != 1)
