@@ -32,5 +32,7 @@ OrrJsonDoc *spec_resolve_cluster(const OrrJson *cluster, const char *where, cons
 
 /* Names of the presets of one kind, sorted; char*, owned by the array. NULL with an error without a folder. */
 GPtrArray *spec_preset_names(const char *kind, GError **error);
+/* What was meant by a name that is none of `names`: "\"dgx-1\" or \"dgx-1-p100\"", or NULL. g_free. */
+char *spec_preset_suggestion(const GPtrArray *names, const char *name);
 
 #endif
