@@ -240,9 +240,12 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
 }
 
 static const CliColumn row_columns[] = {
-    {"accelerator", "accelerator", CLI_SHOW_TEXT}, {"source", "source", CLI_SHOW_TEXT},
-    {"kind", "kind", CLI_SHOW_TEXT},               {"block", "block", CLI_SHOW_TEXT},
-    {"sizes", "sizes", CLI_SHOW_TEXT},             {"measured_s", "measured", CLI_SHOW_SECONDS},
+    {"accelerator", "accelerator", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+    {"kind", "kind", CLI_SHOW_TEXT},
+    {"block", "block", CLI_SHOW_TEXT},
+    {"sizes", "sizes", CLI_SHOW_TEXT},
+    {"measured_s", "measured", CLI_SHOW_SECONDS},
     {"error_frac", "error", CLI_SHOW_TEXT},
 };
 

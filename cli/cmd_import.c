@@ -77,8 +77,9 @@ static char *lacks(const OrrJson *scenario)
     g_autoptr(GError) error = NULL;
     const bool alone = orr_json_count(scenario) == 1 && orr_json_member(scenario, "model") != NULL;
     if (alone)
-        return g_strdup("A model alone: --base SCENARIO.json puts it into a scenario, or --cluster NAME and --set "
-                        "training.sequence_length=..., training.global_batch=... do.\n");
+        return g_strdup(
+            "A model alone: --base SCENARIO.json puts it into a scenario, or --cluster NAME and --set "
+            "training.sequence_length=..., training.global_batch=... do.\n");
     if (spec_load_json(scenario, "the imported scenario", NULL, true, spec, NULL, &error))
         return NULL;
     g_autofree char *line = g_strndup(error->message, 1000);

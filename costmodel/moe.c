@@ -233,10 +233,9 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
     }
     place(slots, count, ranks, placement->rebalance || replicas > 0, load);
     const int held = (count + ranks - 1) / ranks;
-    const double scatter =
-        router->distribution == SPEC_ROUTER_HISTOGRAM ? 0 : no_expert_twice(placement);
-    const double most = fmin(expected_maximum(load, ranks, rows, scatter),
-                             rows * held / MAX(held, placement->top_k));
+    const double scatter = router->distribution == SPEC_ROUTER_HISTOGRAM ? 0 : no_expert_twice(placement);
+    const double most =
+        fmin(expected_maximum(load, ranks, rows, scatter), rows * held / MAX(held, placement->top_k));
     g_free(share);
     g_free(slots);
     g_free(load);

@@ -184,6 +184,25 @@ static void test_own_runs(void)
     cli_scratch_free(folder);
 }
 
+/* A flag whose value was forgotten does not take the next flag for one; --memory alone prints. */
+static void test_forgotten_values(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun output = cli_run(NULL, CLI_WORDS("run", path, "--output", "--quiet")),
+           kernels = cli_run(NULL, CLI_WORDS("run", path, "--kernels", "--set", "training.micro_batch=1")),
+           memory = cli_run(NULL, CLI_WORDS("run", path, "--memory", "--by", "layer")),
+           meant = cli_run(NULL, CLI_WORDS("help", "--", "--quiet"));
+    cli_assert_refused(&output, "no file",
+                       "run: --output lacks its value before --quiet; give it, as in --output FILE");
+    cli_assert_refused(&kernels, "no table", "run: --kernels lacks its value before --set");
+    cli_assert_done(&memory, "memory");
+    g_assert_null(strstr(meant.err, "lacks its value"));
+    cli_run_clear(&output);
+    cli_run_clear(&kernels);
+    cli_run_clear(&memory);
+    cli_run_clear(&meant);
+}
+
 /* A configuration that a scenario names as its model says what of it the prediction leaves out, as its import does. */
 static void test_configuration_as_model(void)
 {
@@ -315,6 +334,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
     g_test_add_func("/cli/user/table-as-calibration", test_table_as_calibration);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
+    g_test_add_func("/cli/user/forgotten-values", test_forgotten_values);
     g_test_add_func("/cli/user/configuration-as-model", test_configuration_as_model);
     g_test_add_func("/cli/user/own-runs", test_own_runs);
     g_test_add_func("/cli/user/campaign-answers", test_campaign_answers);

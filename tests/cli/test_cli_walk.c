@@ -204,9 +204,10 @@ static void test_model_alone_is_a_model(void)
         "\"max_position_embeddings\":40960,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\"}");
     CliRun imported = cli_run(folder, CLI_WORDS("import", "config.json", "--output", "model.json"));
     g_assert_cmpint(imported.status, ==, 0);
-    CliRun placed = cli_run(folder, CLI_WORDS("import", "config.json", "--cluster", "dgx-h100", "--output",
-                                              "placed.json", "--set", "training.sequence_length=4096", "--set",
-                                              "training.global_batch=64", "--set", "cluster.nodes=4"));
+    CliRun placed =
+        cli_run(folder, CLI_WORDS("import", "config.json", "--cluster", "dgx-h100", "--output", "placed.json",
+                                  "--set", "training.sequence_length=4096", "--set",
+                                  "training.global_batch=64", "--set", "cluster.nodes=4"));
     CliRun runs = cli_run(folder, CLI_WORDS("run", "placed.json")),
            nowhere = cli_run(folder, CLI_WORDS("import", "config.json", "--cluster", "dgxh100"));
     cli_assert_done(&runs, "placed.json");

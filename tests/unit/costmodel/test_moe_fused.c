@@ -11,10 +11,10 @@
 /* DeepSeek-V3 with 32 expert ranks of a rack: 32768 rows a rank, experts 2048 wide. */
 static const char scenario[] =
     "{\"model\":\"deepseek-v3\",\"cluster\":{\"accelerator\":\"gb200-nvl72\",\"gpus_per_node\":4,"
-        "\"nodes\":64},"
-        "\"training\":{\"sequence_length\":4096,\"global_batch\":65536,\"precision\":\"mxfp8\"},"
-        "\"parallel\":{\"expert\":32,\"moe_dispatcher\":\"hybridep\"},\"execution\":{\"framework\":"
-        "\"megatron-core\"}}";
+    "\"nodes\":64},"
+    "\"training\":{\"sequence_length\":4096,\"global_batch\":65536,\"precision\":\"mxfp8\"},"
+    "\"parallel\":{\"expert\":32,\"moe_dispatcher\":\"hybridep\"},\"execution\":{\"framework\":"
+    "\"megatron-core\"}}";
 
 static void load_spec(const char *set, const char *overlap, Spec *spec)
 {
