@@ -55,7 +55,8 @@ static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeL
     g_autoptr(GPtrArray) sets = known_before(args, error);
     if (sets == NULL || !format_of(args->from, &format, error))
         return NULL;
-    if (args->base != NULL && (base = orr_json_read_file(args->base, error)) == NULL)
+    g_autofree char *base_path = args->base != NULL ? spec_scenario_path(args->base, error) : NULL;
+    if (args->base != NULL && (base_path == NULL || (base = orr_json_read_file(base_path, error)) == NULL))
         return NULL;
     const char *path = strcmp(args->common.words[0], "-") == 0 ? "standard input" : args->common.words[0];
     doc =

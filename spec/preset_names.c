@@ -83,3 +83,29 @@ char *spec_preset_suggestion(const GPtrArray *names, const char *name)
         return g_strdup_printf("\"%s\"", near != NULL ? near : longest);
     return g_strdup_printf("\"%s\" or \"%s\"", longest, near);
 }
+
+static bool fail_no_scenario(const char *word, GError **error)
+{
+    if (word[0] == '{')
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%.40s...: a scenario is a file; send a text as in 'orrery run - < FILE'", word);
+    g_autoptr(GPtrArray) names = spec_preset_names("examples", NULL);
+    g_autofree char *meant = names != NULL ? spec_preset_suggestion(names, word) : NULL;
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: neither a file nor one of the examples; %s%s%s", word,
+                    meant != NULL ? "did you mean " : "give a path, or what 'orrery list examples' names",
+                    meant != NULL ? meant : "", meant != NULL ? "?" : "");
+}
+
+char *spec_scenario_path(const char *word, GError **error)
+{
+    if (strcmp(word, "-") == 0 || (spec_is_path(word) && word[0] != '{') ||
+        g_file_test(word, G_FILE_TEST_EXISTS))
+        return g_strdup(word);
+    g_autofree char *root = orr_scenarios_dir(NULL), *file = g_strconcat(word, ".json", NULL);
+    char *path = root != NULL && word[0] != '{' ? g_build_filename(root, "examples", file, NULL) : NULL;
+    if (path != NULL && g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return path;
+    g_free(path);
+    fail_no_scenario(word, error);
+    return NULL;
+}
