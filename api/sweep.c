@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "spec/resolve.h"
+
 typedef struct Sweep {
     const ApiSweepAsk *ask;
     ApiShipped shipped;
@@ -201,7 +203,8 @@ GArray *api_sweep(const ApiSweepAsk *ask, GError **error)
 {
     if (ask->input.json != NULL)
         return sweep_document(ask, error);
-    OrrJsonDoc *doc = orr_json_read_file(ask->input.path, error); /* standard input has one reading */
+    g_autofree char *file = spec_scenario_path(ask->input.path, error);
+    OrrJsonDoc *doc = file != NULL ? orr_json_read_file(file, error) : NULL; /* standard input has one reading */
     if (doc == NULL)
         return NULL;
     orr_json_free(doc);

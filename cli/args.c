@@ -168,13 +168,28 @@ static bool check_words(const CliCommand *command, const CliArgs *args, GError *
     return true;
 }
 
-static bool is_shown(const CliFlag *flags, int count, const char *word)
+static const CliFlag *flag_of(const CliFlag *flags, int count, const char *word)
 {
     for (int i = 0; i < count; i++)
-        if (flags[i].kind == CLI_FLAG_SHOWN && g_str_has_prefix(word, "--") &&
-            strcmp(word + strlen("--"), flags[i].name) == 0)
-            return true;
-    return false;
+        if (g_str_has_prefix(word, "--") && strcmp(word + strlen("--"), flags[i].name) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+/* "--output --quiet" would write to a file of that name; --output=--quiet does so where it is meant. */
+static bool check_values(const CliCommand *command, const CliFlag *flags, int count, int argc, char **argv,
+                         GError **error)
+{
+    for (int i = 1; i + 1 < argc && strcmp(argv[i], "--") != 0; i++) {
+        const CliFlag *flag = flag_of(flags, count, argv[i]);
+        if (flag == NULL || flag->kind == CLI_FLAG_SWITCH || flag->kind == CLI_FLAG_SHOWN)
+            continue;
+        i++; /* its value */
+        if (flag_of(flags, count, argv[i]) != NULL)
+            return input_error(error, command, "--%s lacks its value before %s; give it, as in --%s %s",
+                               flag->name, argv[i], flag->name, flag->value);
+    }
+    return true;
 }
 
 /* argv with "--memory" as "--memory=-" where no FILE follows it; g_free the array. */
@@ -183,8 +198,10 @@ static char **with_shown(const CliFlag *flags, int count, int argc, char **argv)
     char **copy = g_new0(char *, (gsize)argc + 1);
     for (int i = 0; i < argc; i++) {
         const bool alone = i + 1 == argc || g_str_has_prefix(argv[i + 1], "--");
+        const CliFlag *flag = flag_of(flags, count, argv[i]);
         g_autofree char *whole = g_strconcat(argv[i], "=-", NULL);
-        copy[i] = alone && is_shown(flags, count, argv[i]) ? (char *)g_intern_string(whole) : argv[i];
+        copy[i] =
+            alone && flag != NULL && flag->kind == CLI_FLAG_SHOWN ? (char *)g_intern_string(whole) : argv[i];
     }
     return copy;
 }
@@ -193,6 +210,8 @@ bool cli_args_parse(const CliCommand *command, int argc, char **argv, CliArgs *a
 {
     int count = 0;
     g_autofree CliFlag *flags = cli_all_flags(command, &count);
+    if (!check_values(command, flags, count, argc, argv, error))
+        return false;
     g_autofree GOptionEntry *entries = option_entries(flags, count, args);
     g_autofree char **copy = with_shown(flags, count, argc, argv); /* GOption removes what it has read */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);

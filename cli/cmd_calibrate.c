@@ -239,19 +239,40 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
     return ok;
 }
 
-/* Of products, attention and kernels that memory binds. */
+static const CliColumn row_columns[] = {
+    {"accelerator", "accelerator", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+    {"kind", "kind", CLI_SHOW_TEXT},
+    {"block", "block", CLI_SHOW_TEXT},
+    {"sizes", "sizes", CLI_SHOW_TEXT},
+    {"measured_s", "measured", CLI_SHOW_SECONDS},
+    {"error_frac", "error", CLI_SHOW_TEXT},
+};
+
+/* Of products, attention and kernels that memory binds: CSV unless JSON is asked for. */
 static bool check_rows(const CalibrateArgs *args, const char *table, const OrrJson *root, GString *out,
                        GString *log, GError **error)
 {
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(CalCheckRow));
     const bool moves = has_rows(root, "memory_bound_measurements");
-    if (!has_kernel_rows(root) && moves)
-        g_string_append(out, CAL_CHECK_COLUMNS);
-    else if (!cal_check_rows(table, args->accelerator, out, log, error))
+    if ((has_kernel_rows(root) || !moves) && !cal_check_rows(table, args->accelerator, rows, log, error))
         return false;
-    const gsize before = out->len;
-    cal_check_move_rows(root, args->accelerator, out);
-    return has_kernel_rows(root) || out->len > before ||
-           cal_table_no_row(table, args->accelerator, log, error);
+    cal_check_move_rows(root, args->accelerator, rows);
+    if (rows->len == 0)
+        return cal_table_no_row(table, args->accelerator, log, error);
+    CliListing *listing = cli_listing_new(row_columns, (int)G_N_ELEMENTS(row_columns));
+    for (guint i = 0; i < rows->len; i++) {
+        const CalCheckRow *row = &g_array_index(rows, CalCheckRow, i);
+        const char *const texts[] = {row->accelerator, row->source, row->kind, row->block, row->sizes};
+        for (gsize column = 0; column < G_N_ELEMENTS(texts); column++)
+            cli_listing_text(listing, texts[column]);
+        cli_listing_number(listing, row->measured_s);
+        cli_listing_number(listing, row->error_frac);
+    }
+    const CliFormat format = args->common.format;
+    cli_listing_write(listing, format == CLI_FORMAT_TEXT ? CLI_FORMAT_CSV : format, out);
+    cli_listing_free(listing);
+    return true;
 }
 
 static bool check(const CalibrateArgs *args, const char *table, GError **error)
@@ -319,7 +340,7 @@ static const CliFlag flags[] = {
      "fit: one page of what was measured: roofline, products, memory, buses, what the fit says"},
     {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
     {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL,
-     "check: one CSV line a row of products, attention and memory-bound kernels"},
+     "check: one CSV line (--format json: one object) a row of products, attention and memory-bound kernels"},
     {"strict", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, strict), NULL,
      "check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep's "
      "stamp"},

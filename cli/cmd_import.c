@@ -10,7 +10,7 @@
 
 typedef struct ImportArgs {
     CliArgs common;
-    char *from, *base;
+    char *from, *base, *cluster;
 } ImportArgs;
 
 static bool format_of(const char *word, int *ret_format, GError **error)
@@ -25,19 +25,43 @@ static bool format_of(const char *word, int *ret_format, GError **error)
                     word);
 }
 
-/* The document with --set applied, or NULL. */
+/* What is known before the file is read: --cluster, then --set. NULL with an error where no cluster is called so. */
+static GPtrArray *known_before(const ImportArgs *args, GError **error)
+{
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    if (args->cluster != NULL && !spec_load_cluster(args->cluster, cluster, error))
+        return NULL;
+    GPtrArray *sets = g_ptr_array_new_with_free_func(g_free);
+    if (args->cluster != NULL) {
+        g_autoptr(GString) set = g_string_new("cluster=");
+        OrrJsonWriter w;
+        orr_jw_init(&w, set, true);
+        orr_jw_begin(&w, NULL, '{');
+        orr_jw_text(&w, "preset", args->cluster);
+        orr_jw_end(&w, '}');
+        g_ptr_array_add(sets, g_string_free(g_steal_pointer(&set), FALSE));
+    }
+    for (char **set = args->common.sets; set != NULL && *set != NULL; set++)
+        g_ptr_array_add(sets, g_strdup(*set));
+    g_ptr_array_add(sets, NULL);
+    return sets;
+}
+
+/* The document with --cluster and --set applied, or NULL. */
 static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeLoss *loss, GError **error)
 {
     int format = -1;
     OrrJsonDoc *base = NULL, *doc = NULL;
-    if (!format_of(args->from, &format, error))
+    g_autoptr(GPtrArray) sets = known_before(args, error);
+    if (sets == NULL || !format_of(args->from, &format, error))
         return NULL;
-    if (args->base != NULL && (base = orr_json_read_file(args->base, error)) == NULL)
+    g_autofree char *base_path = args->base != NULL ? spec_scenario_path(args->base, error) : NULL;
+    if (args->base != NULL && (base_path == NULL || (base = orr_json_read_file(base_path, error)) == NULL))
         return NULL;
     const char *path = strcmp(args->common.words[0], "-") == 0 ? "standard input" : args->common.words[0];
     doc =
         exchange_import_knowing(text->str, text->len, path, format, base != NULL ? orr_json_root(base) : NULL,
-                                (const char *const *)args->common.sets, loss, error);
+                                (const char *const *)sets->pdata, loss, error);
     for (char **set = args->common.sets; doc != NULL && set != NULL && *set != NULL; set++)
         if (!spec_resolve_set(doc, *set, error)) {
             orr_json_free(doc);
@@ -54,12 +78,14 @@ static char *lacks(const OrrJson *scenario)
     g_autoptr(GError) error = NULL;
     const bool alone = orr_json_count(scenario) == 1 && orr_json_member(scenario, "model") != NULL;
     if (alone)
-        return g_strdup("A model alone: --base SCENARIO.json puts it into a scenario.\n");
+        return g_strdup(
+            "A model alone: --base SCENARIO.json puts it into a scenario, or --cluster NAME and --set "
+            "training.sequence_length=..., training.global_batch=... do.\n");
     if (spec_load_json(scenario, "the imported scenario", NULL, true, spec, NULL, &error))
         return NULL;
     g_autofree char *line = g_strndup(error->message, 1000);
     g_autofree char *valid = g_utf8_make_valid(line, -1);
-    return g_strdup_printf("Still to be given (--base SCENARIO.json, --set): %s\n", valid);
+    return g_strdup_printf("Still to be given (--base SCENARIO.json, --cluster NAME, --set): %s\n", valid);
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -93,6 +119,8 @@ static const CliFlag flags[] = {
      "megatron, megatron-bridge, deepspeed, torchtitan, nanotron or hf (default: told from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
+    {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
+     "the cluster it is to run on, a preset or a path; --set cluster.nodes=N says how large"},
 };
 
 const CliCommand cli_command_import = {
@@ -111,7 +139,9 @@ const CliCommand cli_command_import = {
             "the prediction and those that do not (logging, data, learning rates).\n"
             "\n"
             "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
-            "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n",
+            "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n"
+            "  orrery import config.json --cluster dgx-h100 --set training.sequence_length=8192 "
+            "--set training.global_batch=64 | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/list_examples.h"
 #include "cli/listing.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -377,6 +378,11 @@ static bool fill_topologies(const ListKind *kind, CliListing *listing, GError **
     return paths != NULL;
 }
 
+static bool fill_examples(const ListKind *kind, CliListing *listing, GError **error)
+{
+    return cli_list_examples(kind->name, listing, error);
+}
+
 #define COLUMNS(of) of, (int)G_N_ELEMENTS(of)
 static const ListKind kinds[] = {
     {"models", "model shapes", COLUMNS(model_columns), fill_presets, NULL, NULL},
@@ -397,6 +403,8 @@ static const ListKind kinds[] = {
      NULL, NULL},
     {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL, NULL},
     {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL, NULL},
+    {"examples", "scenarios to begin with: orrery run gpt3-175b", cli_example_columns, CLI_EXAMPLE_COLUMNS,
+     fill_examples, NULL, NULL},
 };
 
 char *cli_list_kinds(const char *between)
@@ -459,8 +467,8 @@ const CliCommand cli_command_list = {
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), clusters, "
-        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter; without a kind "
-        "these. A "
+        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter, and examples that run "
+        "as they are; without a kind these. A "
         "source in brackets is a key of docs/SOURCES.md; \"unverified\" "
         "counts "
         "the figures whose source could not be confirmed. --format json gives the source of every figure in "

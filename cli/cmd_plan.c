@@ -106,16 +106,28 @@ static void show_progress(int done, int total, void *data)
         g_timer_start(timer);
 }
 
+/* A time with a unit from the start on; not a date, nor seconds, which are never meant. */
+static bool check_deadline(const char *deadline, GError **error)
+{
+    double deadline_s = 0;
+    if (deadline != NULL && strpbrk(deadline, "0123456789") != NULL &&
+        strspn(deadline, "0123456789.eE+") == strlen(deadline))
+        return orr_fail(error, ORR_ERROR_INPUT, "--deadline: %s has no unit; write it like \"%s days\"",
+                        deadline, deadline);
+    return deadline == NULL || orr_parse_quantity(deadline, ORR_UNIT_SECONDS, &deadline_s, NULL) ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--deadline: \"%.80s\" is no time that training may take; write it like \"30 days\" or "
+                    "\"12 weeks\"",
+                    deadline);
+}
+
 static bool read_question(const PlanArgs *args, Question *question, GError **error)
 {
     PlanOptions *options = &question->options;
     if (!args->common.quiet && isatty(STDERR_FILENO) != 0)
         options->progress = show_progress;
-    const char *deadline = args->deadline;
-    if (deadline != NULL && strpbrk(deadline, "0123456789") != NULL &&
-        strspn(deadline, "0123456789.eE+") == strlen(deadline)) /* seconds are never meant */
-        return orr_fail(error, ORR_ERROR_INPUT, "--deadline: %s has no unit; write it like \"%s days\"",
-                        deadline, deadline);
+    if (!check_deadline(args->deadline, error))
+        return false;
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
            read_quantity("budget-usd", args->budget, ORR_UNIT_USD, &options->budget_usd, error) &&
            read_quantity("textbook-rate", args->rate, ORR_UNIT_FLOPS_PER_S, &options->textbook_flops_per_s,

@@ -345,9 +345,11 @@ const CliCommand cli_command_run = {
     .help =
         "Simulates one training step of the scenario and reports the step time and where it goes, tokens per "
         "second, MFU and HFU, the pipeline bubble, and the memory of every pipeline stage. A configuration "
-        "that does not fit in memory is a result: the report says so and by how much.\n"
+        "that does not fit in memory is a result: the report says so and by how much. A scenario is a file, "
+        "\"-\" "
+        "(standard input), or the name of an example: `orrery list examples`.\n"
         "\n"
-        "  orrery run scenarios/examples/gpt3-175b.json\n"
+        "  orrery run gpt3-175b\n"
         "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
         "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
         "  orrery run gpt3.json --memory --by layer\n"

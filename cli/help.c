@@ -62,8 +62,7 @@ void cli_help_overview(GString *out)
         report_page_entry_within(out, label, COLUMN, commands[i]->summary, cli_help_width());
     }
     g_string_append(out, "\n");
-    report_page_entry_within(out, "  try", COLUMN, "orrery run scenarios/examples/gpt3-175b.json",
-                             cli_help_width());
+    report_page_entry_within(out, "  try", COLUMN, "orrery run gpt3-175b", cli_help_width());
     report_page_entry_within(out, "  more", COLUMN,
                              "'orrery help COMMAND' for a command, 'orrery help KEY' for a field of a "
                              "scenario (orrery help parallel.zero), 'orrery --version'",

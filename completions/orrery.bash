@@ -25,9 +25,9 @@ _orrery() {
             list:-*) words='--format --output --quiet --help' ;;
             report:-*) words='--compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
-            import:-*) words='--from --base --set --output --quiet --help' ;;
+            import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
-            list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter' ;;
+            list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
             help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac

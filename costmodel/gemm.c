@@ -296,7 +296,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .shared = *shared,
         .sm_flops_per_s = peak * speed / fmax(1, accelerator->sm_count),
         .tile_half = model->tile_half,
-        .sms = fmax(1, accelerator->sm_count - gemm->free_sms),
+        .sms = accelerator->sm_count - gemm->free_sms,
         .bytes_per_s = accelerator->memory_bytes_per_s * shared->memory_frac,
         .l2_bytes = accelerator->l2_bytes,
         .overlap_power = overlap_power(shared->overlap_loss_frac),

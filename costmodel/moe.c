@@ -195,14 +195,22 @@ static void place(double *slots, int count, int ranks, bool balanced, double *lo
     g_free(used);
 }
 
-static double expected_maximum(double *load, int ranks, double rows, bool drawn)
+/* Variance of a rank's rows over that of as many draws with replacement: a token's experts are all different, and of an
+ * even router hypergeometric.   (E - k) / (E - 1) */
+static double no_expert_twice(const CostPlacement *placement)
+{
+    const double experts = placement->experts, k = MAX(1, placement->top_k);
+    return experts > 1 ? fmax(0, (experts - k) / (experts - 1)) : 0;
+}
+
+/* `scatter`: of the variance of independent draws, how much there is; 0: the rows are given. */
+static double expected_maximum(double *load, int ranks, double rows, double scatter)
 {
     double most = 0;
     qsort(load, (size_t)ranks, sizeof *load, descending);
     for (int j = 1; j <= ranks; j++) {
         const double mean = load[j - 1] * rows;
-        const double deviate = drawn ? cost_largest_deviate(j) : 0;
-        most = fmax(most, mean + sqrt(fmax(0, mean * (1 - load[j - 1]))) * deviate);
+        most = fmax(most, mean + sqrt(scatter * mean) * cost_largest_deviate(j));
     }
     return most;
 }
@@ -225,9 +233,9 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
     }
     place(slots, count, ranks, placement->rebalance || replicas > 0, load);
     const int held = (count + ranks - 1) / ranks;
+    const double scatter = router->distribution == SPEC_ROUTER_HISTOGRAM ? 0 : no_expert_twice(placement);
     const double most =
-        fmin(expected_maximum(load, ranks, rows, router->distribution != SPEC_ROUTER_HISTOGRAM),
-             rows * held / MAX(held, placement->top_k));
+        fmin(expected_maximum(load, ranks, rows, scatter), rows * held / MAX(held, placement->top_k));
     g_free(share);
     g_free(slots);
     g_free(load);

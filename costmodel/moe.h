@@ -38,9 +38,12 @@ typedef struct CostPlacement {
  * `replicas` of the hottest share their expert's load first (one copy more each time for the one that is busiest a
  * copy); `rebalance` deals copies out hottest first to the least loaded rank; so do replicas. `rows`: those of all
  * ranks together.
- * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of m_j + sqrt(m_j) b_j for the j
- * busiest ranks, m_j the j-th largest mean, b_j the expected maximum of j normal deviates. [Blom1958]
- * No expert takes a token twice: of a token's top_k rows no more are a rank's than it has experts.
+ * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of
+ *   m_j + sqrt(m_j (E - k) / (E - 1)) b_j
+ * for the j busiest ranks, m_j the mean rows of the j-th, b_j the expected maximum of j normal deviates [Blom1958]. That
+ * what one rank has more others have less widens gaps by as much, n / (n - 1), as it narrows scatter. The last factor: no
+ * expert takes a token twice (exact where all are equally popular); nor are more of a token's top_k rows a rank's than it
+ * has experts.
  * Even routing without scatter is 1.   Source: [Lepikhin2020], [EPLB]   Tested: unit/costmodel/test_moe_routing.c */
 double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *placement, double rows);
 

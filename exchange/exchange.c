@@ -248,6 +248,14 @@ static void warn_software(const ExchangeImport *import, const OrrJson *base, Exc
                          orr_json_text(named), spec_word(&exchange_words_format, (int)format));
 }
 
+/* Who gave a set says what is wrong with it. */
+static OrrJsonDoc *with_sets(OrrJsonDoc *doc, const char *const *sets)
+{
+    for (const char *const *pair = sets; doc != NULL && pair != NULL && *pair != NULL; pair++)
+        (void)spec_resolve_set(doc, *pair, NULL);
+    return doc;
+}
+
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
                             const OrrJson *base, ExchangeLoss *loss, GError **error)
 {
@@ -271,7 +279,7 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         return NULL;
     }
     if (kind == EXCHANGE_FORMAT_HF)
-        return import_hf(text, length, path, base, loss, error);
+        return with_sets(import_hf(text, length, path, base, loss, error), sets);
     const ExchangeFormatRow *row = exchange_format_row((ExchangeFormat)kind);
     Settings settings;
     settings_init(&settings);
@@ -280,8 +288,7 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
         import.doc = starting_doc(&settings, base, path, loss);
-        for (const char *const *pair = sets; pair != NULL && *pair != NULL; pair++)
-            (void)spec_resolve_set(import.doc, *pair, NULL); /* who gave it says what is wrong with it */
+        import.doc = with_sets(import.doc, sets);
         row->import(&import);
         warn_software(&import, base, (ExchangeFormat)kind);
         sort_unused(&import);

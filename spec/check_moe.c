@@ -30,6 +30,21 @@ static bool check_moe_runs(const Check *check)
                                  (gint64)layers, count);
 }
 
+/* Products that leave all SMs to the exchange would never end. */
+static bool check_free_sms(const Check *check)
+{
+    const SpecRecipeExperts *experts = &check->spec->execution.framework.experts;
+    const SpecAccelerator *accelerator = &check->spec->cluster.accelerator;
+    const int free_sms = experts->fused_mlp_free_sms, sms = accelerator->sm_count;
+    const bool fused = experts->fused_grouped_mlp && accelerator->generation == SPEC_GENERATION_BLACKWELL &&
+                       check->spec->training.precision == SPEC_PRECISION_MXFP8;
+    return !fused || free_sms < sms ||
+           spec_check_fail(check,
+                           "execution.framework.experts.fused_mlp_free_sms: %d of a GPU with %d SMs; give at "
+                           "most %d",
+                           free_sms, sms, MAX(0, sms - 1));
+}
+
 bool spec_check_moe(const Check *check)
 {
     const SpecModel *model = &check->spec->model;
@@ -53,7 +68,7 @@ bool spec_check_moe(const Check *check)
             "model.moe.late_experts: %d with top_k %d and router_groups %d; give at least top_k, and "
             "no groups",
             moe->late_experts, moe->top_k, moe->router_groups);
-    if (!check_moe_runs(check))
+    if (!check_moe_runs(check) || !check_free_sms(check))
         return false;
     if (moe->router_top_groups > moe->router_groups)
         return spec_check_fail(

@@ -102,6 +102,25 @@ static bool read_latency(SpecReadContext *context, const OrrJson *node, void *ta
     return spec_read_number(context, &field, node, target, error);
 }
 
+/* 4, or as people write it: "4:1", "1:4". Either way round the larger over the smaller. */
+static bool read_oversubscription(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    static const SpecField field =
+        SPEC_F_DOUBLE(SpecCluster, oversubscription, ORR_UNIT_NONE, 1, 1000, NULL, 0, "");
+    if (orr_json_type(node) != ORR_JSON_TEXT)
+        return spec_read_number(context, &field, node, target, error);
+    char *colon = NULL, *end = NULL;
+    const double left = g_ascii_strtod(orr_json_text(node), &colon);
+    const double right = *colon == ':' ? g_ascii_strtod(colon + 1, &end) : 1;
+    const bool read = *colon == ':' ? end != colon + 1 && *end == '\0' : *colon == '\0';
+    const double ratio = left >= right ? left / right : right / left;
+    if (!read || !(left > 0 && right > 0 && ratio <= field.max) || (*colon == '\0' && left < 1))
+        return spec_read_fail(context, node, error,
+                              "is no ratio; give a number from 1 to 1000, or two such as \"4:1\"");
+    *(double *)target = ratio;
+    return true;
+}
+
 /* A cluster holds groups of nodes, each read as a cluster of its own. */
 static bool read_group(SpecReadContext *context, const OrrJson *item, SpecGroup *ret_group, GError **error)
 {
@@ -181,8 +200,14 @@ static const SpecField cluster_fields[] = {
         "How the GPUs of one scale-up domain are joined; default mesh where nodes have as many GPUs as "
         "the accelerator's board without a switch (reference_node.mesh_gpus; one node alone may be part "
         "of a larger one), else switch."),
-    SPEC_F_DOUBLE(SpecCluster, oversubscription, ORR_UNIT_NONE, 1, 1000, "1", 0,
-                  "Network rate below the core switches over the rate above; 1: full bisection."),
+    {.key = "oversubscription",
+     .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecCluster, oversubscription),
+     .read = read_oversubscription,
+     .default_text = "1",
+     .form = "a number from 1 to 1000, or a ratio such as \"4:1\"",
+     .schema = "{\"type\":[\"number\",\"string\"]}",
+     .help = "Network rate below the core switches over the rate above; 1: full bisection."},
     SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,
                   "Price of a GPU hour; 0: not given."),
     SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0, "Facility power over IT power."),

@@ -1,6 +1,7 @@
 /* spec/fields_training.c - field tables of the training run. */
 #include <string.h>
 
+#include "base/text.h"
 #include "spec/fields_internal.h"
 
 static const SpecField recompute_fields[] = {
@@ -138,6 +139,46 @@ static const SpecField router_fields[] = {
 };
 static SPEC_TABLE(table_router, "training.router", "How tokens spread over experts.", router_fields);
 
+/* Each parameter is of one distribution; beside another it would say nothing. */
+static bool check_router_keys(const SpecReadContext *context, const OrrJson *node, const SpecRouter *router,
+                              GError **error)
+{
+    static const struct {
+        const char *key;
+        SpecRouterDistribution of;
+    } own[] = {{"exponent", SPEC_ROUTER_ZIPF},
+               {"concentration", SPEC_ROUTER_DIRICHLET},
+               {"histogram", SPEC_ROUTER_HISTOGRAM}};
+    for (gsize i = 0; i < G_N_ELEMENTS(own); i++) {
+        const OrrJson *given = orr_json_member(node, own[i].key);
+        if (given == NULL || router->distribution == own[i].of)
+            continue;
+        g_autofree char *shown = orr_json_show(given);
+        return spec_read_fail(context, NULL, error,
+                              "%s %s belongs to distribution \"%s\" and says nothing of \"%s\"; leave it out",
+                              own[i].key, shown, orr_word(&spec_words_router, (int)own[i].of),
+                              orr_word(&spec_words_router, (int)router->distribution));
+    }
+    return true;
+}
+
+static bool read_router_word(SpecReadContext *context, const OrrJson *node, int *ret_word, GError **error)
+{
+    static const char *const alone[] = {"framework"};
+    const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
+    if (text == NULL)
+        return spec_read_fail(context, node, error,
+                              "is %s; give a word such as \"uniform\", or an object with distribution",
+                              orr_json_type_name(node));
+    if (strcmp(text, alone[0]) == 0) {
+        *ret_word = SPEC_AUTO;
+        return true;
+    }
+    if (orr_nearest(text, alone, 1) != NULL)
+        return spec_read_fail(context, node, error, "is not a way of routing; did you mean \"framework\"?");
+    return spec_read_word(context, &spec_words_router, node, ret_word, error);
+}
+
 static bool read_router(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecRouter *router = target;
@@ -145,11 +186,10 @@ static bool read_router(SpecReadContext *context, const OrrJson *node, void *tar
     if (orr_json_type(node) == ORR_JSON_OBJECT) {
         SpecReadContext inside = *context;
         inside.quiet++;
-        return spec_read_table(&inside, &table_router, node, router, error);
+        return spec_read_table(&inside, &table_router, node, router, error) &&
+               check_router_keys(context, node, router, error);
     }
-    const bool framework =
-        orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "framework") == 0;
-    if (!framework && !spec_read_word(context, &spec_words_router, node, &word, error))
+    if (!read_router_word(context, node, &word, error))
         return false;
     if (word == SPEC_ROUTER_HISTOGRAM)
         return spec_read_fail(context, node, error,

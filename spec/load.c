@@ -218,10 +218,11 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
 bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, Spec *ret_spec,
                     SpecSource *ret_source, GError **error)
 {
-    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    g_autofree char *file = spec_scenario_path(path, error);
+    OrrJsonDoc *doc = file != NULL ? orr_json_read_file(file, error) : NULL;
     if (doc == NULL)
         return false;
-    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *folder = g_path_get_dirname(file);
     g_autofree char *name = g_strdup(orr_json_name(doc)); /* of "-": "standard input" */
     const bool ok = load(doc, name, folder, sets, allow_auto, ret_spec, ret_source, error);
     orr_json_free(doc);

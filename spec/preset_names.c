@@ -1,7 +1,8 @@
-/* spec/preset_names.c - which presets there are, and what names a file instead. */
+/* spec/preset_names.c - which presets there are, what names a file instead, and which was meant. */
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "spec/resolve.h"
 
 bool spec_is_path(const char *name)
@@ -28,4 +29,83 @@ GPtrArray *spec_preset_names(const char *kind, GError **error)
             g_ptr_array_add(names, g_strndup(file, strlen(file) - strlen(".json")));
     g_ptr_array_sort(names, compare_names);
     return names;
+}
+
+/* A name as people remember it: "DGX_H100", "llama-3-8b" and "dgx1" for dgx-h100, llama3-8b, dgx-1. g_free. */
+static char *letters_of(const char *name)
+{
+    GString *out = g_string_new(NULL);
+    for (; *name != '\0'; name++)
+        if (g_ascii_isalnum(*name))
+            g_string_append_c(out, g_ascii_tolower(*name));
+    return g_string_free(out, FALSE);
+}
+
+/* The longest name that `name` begins with but for case and dashes ("dgx1-v100": dgx-1), or NULL. */
+static const char *longest_begin(const GPtrArray *names, const char *name)
+{
+    g_autofree char *letters = letters_of(name);
+    const char *best = NULL;
+    gsize most = 2; /* letters and digits that say nothing */
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *other = letters_of(g_ptr_array_index(names, i));
+        if (strlen(other) > most && g_str_has_prefix(letters, other)) {
+            best = g_ptr_array_index(names, i);
+            most = strlen(other);
+        }
+    }
+    return best;
+}
+
+/* "h100": h100-pcie-80gb, h100-sxm5-80gb ...; NULL where one or too many begin so. */
+static char *that_begin_so(const GPtrArray *names, const char *name)
+{
+    enum { MOST = 4 };
+    g_autoptr(GString) begin = g_string_new(NULL);
+    int found = 0;
+    for (guint i = 0; i < names->len && name[0] != '\0'; i++)
+        if (g_ascii_strncasecmp(g_ptr_array_index(names, i), name, strlen(name)) == 0 && found++ < MOST)
+            g_string_append_printf(begin, "%s\"%s\"", begin->len > 0 ? ", " : "",
+                                   (const char *)g_ptr_array_index(names, i));
+    return found > 1 && found <= MOST ? g_strconcat("one of ", begin->str, NULL) : NULL;
+}
+
+char *spec_preset_suggestion(const GPtrArray *names, const char *name)
+{
+    char *begin = that_begin_so(names, name);
+    if (begin != NULL)
+        return begin;
+    const char *near = orr_nearest(name, (const char *const *)names->pdata, (int)names->len),
+               *longest = longest_begin(names, name);
+    if (near == NULL && longest == NULL)
+        return NULL;
+    if (near == NULL || longest == NULL || strcmp(near, longest) == 0)
+        return g_strdup_printf("\"%s\"", near != NULL ? near : longest);
+    return g_strdup_printf("\"%s\" or \"%s\"", longest, near);
+}
+
+static bool fail_no_scenario(const char *word, GError **error)
+{
+    if (word[0] == '{')
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%.40s...: a scenario is a file; send a text as in 'orrery run - < FILE'", word);
+    g_autoptr(GPtrArray) names = spec_preset_names("examples", NULL);
+    g_autofree char *meant = names != NULL ? spec_preset_suggestion(names, word) : NULL;
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: neither a file nor one of the examples; %s%s%s", word,
+                    meant != NULL ? "did you mean " : "give a path, or what 'orrery list examples' names",
+                    meant != NULL ? meant : "", meant != NULL ? "?" : "");
+}
+
+char *spec_scenario_path(const char *word, GError **error)
+{
+    if (strcmp(word, "-") == 0 || (spec_is_path(word) && word[0] != '{') ||
+        g_file_test(word, G_FILE_TEST_EXISTS))
+        return g_strdup(word);
+    g_autofree char *root = orr_scenarios_dir(NULL), *file = g_strconcat(word, ".json", NULL);
+    char *path = root != NULL && word[0] != '{' ? g_build_filename(root, "examples", file, NULL) : NULL;
+    if (path != NULL && g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return path;
+    g_free(path);
+    fail_no_scenario(word, error);
+    return NULL;
 }

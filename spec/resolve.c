@@ -40,20 +40,10 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
     g_autoptr(GPtrArray) names = spec_preset_names(kind, resolver->error);
     if (names == NULL)
         return false;
-    enum { MOST = 4 };
-    g_autoptr(GString) begin = g_string_new(NULL); /* "h100": h100-pcie-80gb, h100-sxm5-80gb ... */
-    int found = 0;
-    for (guint i = 0; i < names->len && name[0] != '\0'; i++)
-        if (g_ascii_strncasecmp(g_ptr_array_index(names, i), name, strlen(name)) == 0 && found++ < MOST)
-            g_string_append_printf(begin, "%s\"%s\"", begin->len > 0 ? ", " : "",
-                                   (const char *)g_ptr_array_index(names, i));
-    if (found > 1 && found <= MOST)
-        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean one of %s?", name,
-                                  kind, begin->str);
-    const char *near = orr_nearest(name, (const char *const *)names->pdata, (int)names->len);
-    if (near != NULL)
-        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name,
-                                  kind, near);
+    g_autofree char *meant = spec_preset_suggestion(names, name);
+    if (meant != NULL)
+        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean %s?", name, kind,
+                                  meant);
     enum { FEW = 8 }; /* are told */
     g_autofree char *all = names->len <= FEW ? g_strjoinv(", ", with_end(names)) : NULL;
     return spec_resolver_fail(

@@ -32,5 +32,10 @@ OrrJsonDoc *spec_resolve_cluster(const OrrJson *cluster, const char *where, cons
 
 /* Names of the presets of one kind, sorted; char*, owned by the array. NULL with an error without a folder. */
 GPtrArray *spec_preset_names(const char *kind, GError **error);
+/* The file of a scenario as a command line names it: a path, "-", or an example's name. g_free; NULL with an error that
+ * names the nearest. */
+char *spec_scenario_path(const char *word, GError **error);
+/* What was meant by a name that is none of `names`: "\"dgx-1\" or \"dgx-1-p100\"", or NULL. g_free. */
+char *spec_preset_suggestion(const GPtrArray *names, const char *name);
 
 #endif

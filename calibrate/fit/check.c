@@ -117,28 +117,34 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
     return ok;
 }
 
-static void add_line(CalProfile *profile, const GArray *rows, guint index, void *context)
+static void write_sizes(char *sizes, gulong room, const CalRow *row)
 {
-    const CalRow *row = &g_array_index(rows, CalRow, index);
-    GString *out = context;
-    g_string_append_printf(out, "%s,%s,%s,%s,", row->accelerator, row->source, kinds[row->kind],
-                           block_word(row));
     if (row->kind == CAL_GEMM)
-        g_string_append_printf(out, "m=%.0f n=%.0f k=%.0f groups=%.0f layout=%d accumulate=%d", row->gemm.m,
-                               row->gemm.n, row->gemm.k, row->gemm.groups, (int)row->gemm.layout,
-                               row->gemm.accumulate_fp32);
+        g_snprintf(sizes, room, "m=%.0f n=%.0f k=%.0f groups=%.0f layout=%d accumulate=%d", row->gemm.m,
+                   row->gemm.n, row->gemm.k, row->gemm.groups, (int)row->gemm.layout,
+                   row->gemm.accumulate_fp32);
     else if (row->kind == CAL_ATTENTION)
-        g_string_append_printf(out,
-                               "batch=%.0f tokens=%.0f heads=%.0f kv_heads=%.0f dims=%.0f/%.0f causal=%d "
-                               "backward=%d",
-                               row->attention.batch, row->attention.q_tokens, row->attention.heads,
-                               row->attention.kv_heads, row->attention.qk_head_dim, row->attention.v_head_dim,
-                               row->attention.causal, row->attention.backward);
-    g_string_append_printf(out, ",%.9g,%+.4f\n", row->measured_s, cal_row_error(profile, row));
+        g_snprintf(sizes, room,
+                   "batch=%.0f tokens=%.0f heads=%.0f kv_heads=%.0f dims=%.0f/%.0f causal=%d backward=%d",
+                   row->attention.batch, row->attention.q_tokens, row->attention.heads,
+                   row->attention.kv_heads, row->attention.qk_head_dim, row->attention.v_head_dim,
+                   row->attention.causal, row->attention.backward);
 }
 
-bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log, GError **error)
+static void add_row(CalProfile *profile, const GArray *rows, guint index, void *context)
 {
-    g_string_append(out_csv, CAL_CHECK_COLUMNS);
-    return visit(path, accelerator, log, add_line, out_csv, error);
+    const CalRow *row = &g_array_index(rows, CalRow, index);
+    CalCheckRow checked = {.kind = kinds[row->kind],
+                           .block = block_word(row),
+                           .measured_s = row->measured_s,
+                           .error_frac = cal_row_error(profile, row)};
+    g_strlcpy(checked.accelerator, row->accelerator, sizeof checked.accelerator);
+    g_strlcpy(checked.source, row->source, sizeof checked.source);
+    write_sizes(checked.sizes, sizeof checked.sizes, row);
+    g_array_append_val((GArray *)context, checked);
+}
+
+bool cal_check_rows(const char *path, const char *accelerator, GArray *rows, GString *log, GError **error)
+{
+    return visit(path, accelerator, log, add_row, rows, error);
 }

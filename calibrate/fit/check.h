@@ -26,13 +26,17 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
 /* Appends the same for the rows of "memory_bound_measurements" of an open table, a group for each accelerator, source and
  * kernel, and where these are several one of all rows of the accelerator. */
 void cal_check_moves(const OrrJson *root, const char *accelerator, GArray *groups);
-/* Appends one line a row of the same, in cal_check_rows()'s columns. */
-void cal_check_move_rows(const OrrJson *root, const char *accelerator, GString *out_csv);
+/* One row of a table beside the model's prediction. */
+typedef struct CalCheckRow {
+    char accelerator[SPEC_NAME_SIZE], source[SPEC_NAME_SIZE];
+    const char *kind, *block; /* as in CalCheckGroup */
+    char sizes[160];          /* "m=4096 n=4096 k=4096 ..." */
+    double measured_s, error_frac;
+} CalCheckRow;
 
-#define CAL_CHECK_COLUMNS "accelerator,source,kind,block,sizes,measured_s,error_frac\n"
-/* The header, and one line a product or attention: kind, block, source, sizes, measured seconds and error; for looking into
- * a fit. */
-bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log,
-                    GError **error);
+/* Appends a CalCheckRow for each product and attention, for looking into a fit. */
+bool cal_check_rows(const char *path, const char *accelerator, GArray *rows, GString *log, GError **error);
+/* The same for memory-bound kernels. */
+void cal_check_move_rows(const OrrJson *root, const char *accelerator, GArray *rows);
 
 #endif

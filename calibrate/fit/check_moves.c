@@ -10,7 +10,7 @@ typedef struct Moves {
     GArray *groups;      /* CalCheckGroup, the new ones alone */
     GPtrArray *errors;   /* GArray* of double, beside them */
     GHashTable *presets; /* name -> SpecAccelerator*; NULL: none */
-    GString *lines;      /* a CSV line a row instead of groups; NULL: groups */
+    GArray *rows;        /* CalCheckRow, instead of groups; NULL: groups */
 } Moves;
 
 static const SpecAccelerator *preset_of(Moves *moves, const char *name)
@@ -53,12 +53,19 @@ static void add_row(Moves *moves, const OrrJson *node, const char *accelerator)
     if (preset == NULL || (accelerator != NULL && strcmp(gpu, accelerator) != 0))
         return;
     const double error = cal_move_s(preset, &row) / row.measured_s - 1;
-    if (moves->lines != NULL)
-        g_string_append_printf(moves->lines,
-                               "%s,%s,memory_bound,%s,rows=%.0f cols=%.0f bytes=%.0f,%.9g,%+.4f\n", gpu,
-                               source, kernel, row.rows, row.cols, row.bytes, row.measured_s, error);
-    else
+    if (moves->rows == NULL) {
         g_array_append_val(errors_of(moves, gpu, source, kernel), error);
+        return;
+    }
+    CalCheckRow checked = {.kind = "memory_bound",
+                           .block = g_intern_string(kernel),
+                           .measured_s = row.measured_s,
+                           .error_frac = error};
+    g_strlcpy(checked.accelerator, gpu, sizeof checked.accelerator);
+    g_strlcpy(checked.source, source, sizeof checked.source);
+    g_snprintf(checked.sizes, sizeof checked.sizes, "rows=%.0f cols=%.0f bytes=%.0f", row.rows, row.cols,
+               row.bytes);
+    g_array_append_val(moves->rows, checked);
 }
 
 static void add_rows(Moves *moves, const OrrJson *root, const char *accelerator)
@@ -70,10 +77,9 @@ static void add_rows(Moves *moves, const OrrJson *root, const char *accelerator)
         add_row(moves, node, accelerator);
 }
 
-void cal_check_move_rows(const OrrJson *root, const char *accelerator, GString *out_csv)
+void cal_check_move_rows(const OrrJson *root, const char *accelerator, GArray *rows)
 {
-    Moves moves = {.presets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
-                   .lines = out_csv};
+    Moves moves = {.presets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free), .rows = rows};
     add_rows(&moves, root, accelerator);
     g_hash_table_unref(moves.presets);
 }

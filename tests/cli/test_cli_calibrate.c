@@ -105,6 +105,15 @@ static void test_page(void)
     run = cli_run(folder, CLI_WORDS("calibrate", "check", "table.json", "--strict"));
     g_assert_cmpint(run.status, ==, 0);
     cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("calibrate", "check", "table.json", "--rows", "--format", "json"));
+    g_assert_cmpint(run.status, ==, 0);
+    OrrJsonDoc *rows = orr_json_parse(run.out, strlen(run.out), "rows", NULL);
+    g_assert_nonnull(rows);
+    g_assert_cmpint(orr_json_count(orr_json_root(rows)), ==, 2);
+    g_assert_cmpfloat(orr_json_number(orr_json_member(orr_json_first(orr_json_root(rows)), "measured_s")), ==,
+                      500e-6);
+    orr_json_free(rows);
+    cli_run_clear(&run);
     g_string_truncate(text, text->len - 1);
     g_string_append(text, ", \"gems\": []}");
     g_assert_true(g_file_set_contents(table, text->str, -1, NULL));

@@ -184,6 +184,59 @@ static void test_own_runs(void)
     cli_scratch_free(folder);
 }
 
+/* A flag whose value was forgotten does not take the next flag for one; --memory alone prints. */
+static void test_forgotten_values(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun output = cli_run(NULL, CLI_WORDS("run", path, "--output", "--quiet")),
+           kernels = cli_run(NULL, CLI_WORDS("run", path, "--kernels", "--set", "training.micro_batch=1")),
+           memory = cli_run(NULL, CLI_WORDS("run", path, "--memory", "--by", "layer")),
+           meant = cli_run(NULL, CLI_WORDS("help", "--", "--quiet"));
+    cli_assert_refused(&output, "no file",
+                       "run: --output lacks its value before --quiet; give it, as in --output FILE");
+    cli_assert_refused(&kernels, "no table", "run: --kernels lacks its value before --set");
+    cli_assert_done(&memory, "memory");
+    g_assert_null(strstr(meant.err, "lacks its value"));
+    cli_run_clear(&output);
+    cli_run_clear(&kernels);
+    cli_run_clear(&memory);
+    cli_run_clear(&meant);
+}
+
+/* An example by its name from any folder; what is neither that nor a file says what is near. */
+static void test_examples_by_name(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun named = cli_run(folder, CLI_WORDS("run", "gpt3-175b", "--format", "json")),
+           file = cli_run(folder, CLI_WORDS("run", path, "--format", "json")),
+           table = cli_run(folder, CLI_WORDS("sweep", "gpt3-175b", "--vary", "training.micro_batch=1,2")),
+           list = cli_run(folder, CLI_WORDS("list", "examples", "--format", "csv")),
+           near = cli_run(folder, CLI_WORDS("run", "gpt3-17b")),
+           json = cli_run(folder, CLI_WORDS("run", "{\"model\":1}")),
+           none = cli_run(folder, CLI_WORDS("explain", "zzzzzz"));
+    cli_assert_done(&named, "an example's name");
+    cli_assert_done(&table, "sweep of an example");
+    g_assert_cmpstr(named.out, ==, file.out);
+    g_assert_nonnull(strstr(list.out, "gpt3-175b,\"GPT-3 175B on 1,024 A100s\""));
+    cli_assert_refused(&near, "a name nearly right", "did you mean \"gpt3-175b\"?");
+    cli_assert_refused(&json, "a scenario as a word",
+                       "a scenario is a file; send a text as in 'orrery run - < FILE'");
+    CliRun date = cli_run(folder, CLI_WORDS("plan", "gpt3-175b", "--deadline", "2027-03-01"));
+    cli_assert_refused(&date, "a date",
+                       "\"2027-03-01\" is no time that training may take; write it like \"30 days\"");
+    cli_run_clear(&date);
+    cli_assert_refused(&none, "no name", "what 'orrery list examples' names");
+    cli_run_clear(&named);
+    cli_run_clear(&file);
+    cli_run_clear(&table);
+    cli_run_clear(&list);
+    cli_run_clear(&near);
+    cli_run_clear(&json);
+    cli_run_clear(&none);
+    cli_scratch_free(folder);
+}
+
 /* A configuration that a scenario names as its model says what of it the prediction leaves out, as its import does. */
 static void test_configuration_as_model(void)
 {
@@ -315,6 +368,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
     g_test_add_func("/cli/user/table-as-calibration", test_table_as_calibration);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
+    g_test_add_func("/cli/user/examples-by-name", test_examples_by_name);
+    g_test_add_func("/cli/user/forgotten-values", test_forgotten_values);
     g_test_add_func("/cli/user/configuration-as-model", test_configuration_as_model);
     g_test_add_func("/cli/user/own-runs", test_own_runs);
     g_test_add_func("/cli/user/campaign-answers", test_campaign_answers);

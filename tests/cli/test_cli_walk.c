@@ -204,6 +204,19 @@ static void test_model_alone_is_a_model(void)
         "\"max_position_embeddings\":40960,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\"}");
     CliRun imported = cli_run(folder, CLI_WORDS("import", "config.json", "--output", "model.json"));
     g_assert_cmpint(imported.status, ==, 0);
+    CliRun placed =
+        cli_run(folder, CLI_WORDS("import", "config.json", "--cluster", "dgx-h100", "--output", "placed.json",
+                                  "--set", "training.sequence_length=4096", "--set",
+                                  "training.global_batch=64", "--set", "cluster.nodes=4"));
+    CliRun runs = cli_run(folder, CLI_WORDS("run", "placed.json")),
+           nowhere = cli_run(folder, CLI_WORDS("import", "config.json", "--cluster", "dgxh100"));
+    cli_assert_done(&runs, "placed.json");
+    g_assert_null(strstr(placed.err, "Still to be given"));
+    assert_says(&runs, "placed.json", "32 GPUs: 4 x 8 h100-sxm5-80gb");
+    cli_assert_refused(&nowhere, "no such cluster", "did you mean \"dgx-h100\"?");
+    cli_run_clear(&placed);
+    cli_run_clear(&runs);
+    cli_run_clear(&nowhere);
     CliRun wrapped = cli_run(folder, CLI_WORDS("run", "a.json", "--set", "model=model.json"));
     CliRun direct = cli_run(folder, CLI_WORDS("run", "a.json", "--set", "model=config.json"));
     assert_says(&wrapped, "model.json", "32.76 B parameters, 64 layers");

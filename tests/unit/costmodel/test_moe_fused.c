@@ -9,21 +9,47 @@
 #define CLOSE(a, b, eps) g_assert_cmpfloat_with_epsilon((a), (b), (eps) + 1e-15)
 
 /* DeepSeek-V3 with 32 expert ranks of a rack: 32768 rows a rank, experts 2048 wide. */
+static const char scenario[] =
+    "{\"model\":\"deepseek-v3\",\"cluster\":{\"accelerator\":\"gb200-nvl72\",\"gpus_per_node\":4,"
+    "\"nodes\":64},"
+    "\"training\":{\"sequence_length\":4096,\"global_batch\":65536,\"precision\":\"mxfp8\"},"
+    "\"parallel\":{\"expert\":32,\"moe_dispatcher\":\"hybridep\"},\"execution\":{\"framework\":"
+    "\"megatron-core\"}}";
+
 static void load_spec(const char *set, const char *overlap, Spec *spec)
 {
-    static const char text[] =
-        "{\"model\":\"deepseek-v3\",\"cluster\":{\"accelerator\":\"gb200-nvl72\",\"gpus_per_node\":4,"
-        "\"nodes\":64},"
-        "\"training\":{\"sequence_length\":4096,\"global_batch\":65536,\"precision\":\"mxfp8\"},"
-        "\"parallel\":{\"expert\":32,\"moe_dispatcher\":\"hybridep\"},\"execution\":{\"framework\":"
-        "\"megatron-core\"}}";
     const char *const sets[] = {set, overlap, NULL};
     GError *error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    OrrJsonDoc *doc = orr_json_parse(scenario, strlen(scenario), "test", &error);
     g_assert_no_error(error);
     spec_load_json(orr_json_root(doc), "test", sets, false, spec, NULL, &error);
     g_assert_no_error(error);
     orr_json_free(doc);
+}
+
+/* Products that leave every SM free are a mistake; software without the fused kernel never asks. */
+static void no_sm_left(void)
+{
+    static const struct {
+        const char *free_sms, *beside, *says;
+    } cases[] = {
+        {"fused_mlp_free_sms=151", "training.precision=mxfp8", NULL},
+        {"fused_mlp_free_sms=152", "training.precision=mxfp8",
+         "execution.framework.experts.fused_mlp_free_sms: 152 of a GPU with 152 SMs; give at most 151"},
+        {"fused_mlp_free_sms=152", "training.precision=bf16", NULL},
+        {"fused_mlp_free_sms=152", "execution.framework.experts.fused_grouped_mlp=false", NULL},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *free_sms = g_strconcat("execution.framework.experts.", cases[i].free_sms, NULL);
+        const char *const sets[] = {free_sms, cases[i].beside, NULL};
+        g_autoptr(GError) error = NULL;
+        static Spec spec;
+        OrrJsonDoc *doc = orr_json_parse(scenario, strlen(scenario), "test", NULL);
+        const bool ok = spec_load_json(orr_json_root(doc), "test", sets, false, &spec, NULL, &error);
+        orr_json_free(doc);
+        g_assert_cmpint(ok, ==, cases[i].says == NULL);
+        g_assert_true(ok || strstr(error->message, cases[i].says) != NULL);
+    }
 }
 
 static CostOp product(const Spec *spec, CostPass pass, const char *name)
@@ -116,7 +142,7 @@ static void beside_exchanges(void)
 /* However many SMs products leave free, beside an exchange passes take no less than apart from it. */
 static void free_beyond_use(void)
 {
-    static const int free_sms[] = {0, 16, 64, 128, 151, 1024};
+    static const int free_sms[] = {0, 16, 64, 128, 151};
     for (gsize i = 0; i < G_N_ELEMENTS(free_sms); i++) {
         g_autofree char *set =
             g_strdup_printf("execution.framework.experts.fused_mlp_free_sms=%d", free_sms[i]);
@@ -130,6 +156,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/moe-fused/bytes-behind-products", bytes_behind_products);
     g_test_add_func("/moe-fused/free-sms", free_sms);
+    g_test_add_func("/moe-fused/no-sm-left", no_sm_left);
     g_test_add_func("/moe-fused/beside-exchanges", beside_exchanges);
     g_test_add_func("/moe-fused/free-beyond-use", free_beyond_use);
     return g_test_run();

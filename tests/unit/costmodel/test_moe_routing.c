@@ -120,6 +120,51 @@ static void load_of_the_busiest(void)
     g_rand_free(rand);
 }
 
+/* The busiest of `ranks` blocks of experts after `tokens` tokens drew `top_k` different experts each, over the mean. */
+static double drawn_distinct(GRand *rand, int experts, int ranks, int top_k, int tokens)
+{
+    enum { ROUNDS = 300 };
+    double sum = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int count[64] = {0}, most = 0;
+        for (int token = 0; token < tokens; token++) {
+            int deck[64];
+            for (int e = 0; e < experts; e++)
+                deck[e] = e;
+            for (int k = 0; k < top_k; k++) {
+                const int pick = g_rand_int_range(rand, k, experts), taken = deck[pick];
+                deck[pick] = deck[k];
+                count[taken * ranks / experts]++;
+            }
+        }
+        for (int r = 0; r < ranks; r++)
+            most = MAX(most, count[r]);
+        sum += (double)most * ranks / (tokens * top_k);
+    }
+    return sum / ROUNDS;
+}
+
+/* Drawn without replacement, loads scatter less: of what exceeds the mean (E - k) / (E - 1), under its root. */
+static void without_replacement(void)
+{
+    static const struct {
+        int experts, ranks, top_k;
+    } cases[] = {{8, 8, 2}, {8, 8, 5}, {64, 8, 6}, {16, 4, 8}, {32, 32, 16}};
+    const SpecRouter uniform = {.distribution = SPEC_ROUTER_UNIFORM};
+    GRand *rand = g_rand_new_with_seed(23);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        enum { TOKENS = 1024 };
+        const CostPlacement placement = {
+            .experts = cases[i].experts, .ranks = cases[i].ranks, .top_k = cases[i].top_k};
+        const double exact = cost_moe_load_factor(&uniform, &placement, TOKENS * cases[i].top_k),
+                     drawn = drawn_distinct(rand, cases[i].experts, cases[i].ranks, cases[i].top_k, TOKENS);
+        g_test_message("%d experts, %d ranks, top %d: %.4f, drawn %.4f", cases[i].experts, cases[i].ranks,
+                       cases[i].top_k, exact, drawn);
+        CLOSE((exact - 1) / (drawn - 1), 1, 0.06);
+    }
+    g_rand_free(rand);
+}
+
 /* Tokens that go to all experts but one, or to all, leave a router little to choose. */
 static void no_expert_twice(void)
 {
@@ -242,6 +287,7 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/group-limited", group_limited);
     g_test_add_func("/moe/capacity", capacity);
     g_test_add_func("/moe/load-of-the-busiest", load_of_the_busiest);
+    g_test_add_func("/moe/without-replacement", without_replacement);
     g_test_add_func("/moe/no-expert-twice", no_expert_twice);
     g_test_add_func("/moe/skewed", skewed);
     g_test_add_func("/moe/rebalanced", rebalanced);

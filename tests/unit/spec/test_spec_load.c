@@ -92,6 +92,16 @@ static void test_forms(void)
     g_assert_cmpfloat(other->cluster.scale_out_latency_s, ==, 2.5e-6);
     g_assert_cmpfloat(other->training.tokens, ==, 300e9);
     g_assert_cmpint(other->model.biases, ==, SPEC_BIASES_NONE);
+    static const struct {
+        const char *set;
+        double ratio;
+    } ratios[] = {{"cluster.oversubscription=4", 4},   {"cluster.oversubscription=4:1", 4},
+                  {"cluster.oversubscription=1:7", 7}, {"cluster.oversubscription=3:2", 1.5},
+                  {"cluster.oversubscription=1:1", 1}, {"cluster.oversubscription=\"2\"", 2}};
+    for (guint i = 0; i < G_N_ELEMENTS(ratios); i++) {
+        g_autofree Spec *spec_of = test_spec(ratios[i].set, NULL, NULL, NULL);
+        g_assert_cmpfloat(spec_of->cluster.oversubscription, ==, ratios[i].ratio);
+    }
     g_autofree Spec *third = test_spec("training.recompute=full", "training.recompute.layers=3",
                                        "offload=none", "training.gradient_dtype=null");
     g_assert_cmpint(third->training.recompute.mode, ==, SPEC_RECOMPUTE_FULL);
@@ -291,6 +301,30 @@ static void check_preset_errors(const char *path)
     }
 }
 
+/* Names as people remember them. */
+static void test_suggestions(void)
+{
+    static const struct {
+        const char *kind, *name, *meant;
+    } cases[] = {
+        {"clusters", "dgx1-v100", "\"dgx-1\" or \"dgx-1-p100\""},
+        {"clusters", "DGX_H100", "\"dgx-h100\""},
+        {"models", "llama-3-8b-instruct", "\"llama3-8b\""},
+        {"models", "gpt3-175", "\"gpt3-175b\""},
+        {"accelerators", "h100", "one of \"h100-pcie-80gb\", \"h100-sxm5-80gb\""},
+        {"clusters", "zzzzzzzz", NULL},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GPtrArray) names = spec_preset_names(cases[i].kind, NULL);
+        g_autofree char *meant = spec_preset_suggestion(names, cases[i].name);
+        g_test_message("%s: %s", cases[i].name, meant);
+        if (cases[i].meant == NULL)
+            g_assert_null(meant);
+        else
+            g_assert_true(meant != NULL && g_str_has_prefix(meant, cases[i].meant));
+    }
+}
+
 static void test_presets(void)
 {
     g_autofree char *root = g_dir_make_tmp("orrery-XXXXXX", NULL);
@@ -333,5 +367,6 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/load/derived", test_derived);
     g_test_add_func("/spec/load/auto", test_auto);
     g_test_add_func("/spec/load/presets", test_presets);
+    g_test_add_func("/spec/load/suggestions", test_suggestions);
     return g_test_run();
 }
