@@ -21,10 +21,10 @@ class Replay:
     """The ledger and the blind sets, replayed once each."""
 
     def __init__(self, orrery, source):
-        blind = [os.path.join(source, "scenarios/blind", name + ".json") for name in ("published", "second", "third", "sixth")]
+        blind = [os.path.join(source, "scenarios/blind", name + ".json") for name in ("published", "second", "third", "sixth", "seventh")]
         ledger = sorted(glob.glob(os.path.join(source, "scenarios/measurements/*.json")))
         self.ledger = self._run(orrery, ledger)
-        self.published, self.second, self.third, self.sixth = (self._run(orrery, [path]) for path in blind)
+        self.published, self.second, self.third, self.sixth, self.seventh = (self._run(orrery, [path]) for path in blind)
         text = subprocess.run([orrery, "validate", *ledger, *blind, "--software-defaults"], capture_output=True, text=True,
                               check=True).stdout
         reserve = subprocess.run([orrery, "validate", *ledger, *blind, "--reserve"], capture_output=True, text=True,
@@ -142,6 +142,25 @@ TABLES = [
         ("NVIDIA's BERT in TensorFlow", ["nvidia-bert-tf-"]),
         ("EasyContext, Llama 2 7B", ["easycontext-"]),
         ("all 63", [""]),
+    ]),
+    (BLIND, "seventh", [
+        ("Modalities, GPT 2.7B to 13B, 8 to 256 A100", ["modalities-leonardo-"]),
+        ("Modalities, GPT 2.7B to 13B, 4 to 512 H100", ["modalities-mn5-"]),
+        ("NVIDIA's BERT in PyTorch", ["nvbert-pt-"]),
+        ("LitGPT with Thunder", ["litgpt-"]),
+        ("a gist of LLaMA-7B with DeepSpeed", ["gist-"]),
+        ("BMTrain's table", ["bmtrain-"]),
+        ("Fast-LLM, 135M to 8B", ["fastllm-"]),
+        ("Colossal-AI, 7B and 70B", ["colossalai-"]),
+        ("MaxText's own tables", ["maxtext-"]),
+        ("Google Cloud's recipes, MaxText", ["gcp-a4-", "gcp-a3u-maxtext-"]),
+        ("Google Cloud's recipes, NeMo", ["gcp-a3u-nemo-", "gcp-a3m-nemo-"]),
+        ("Alpa, GPT 2.6B", ["alpa-"]),
+        ("ml-engineering's upgrade guide", ["ml-eng-"]),
+        ("torchtune, Llama 3.2 3B", ["torchtune-"]),
+        ("LUMI, Megatron-DeepSpeed", ["lumi-"]),
+        ("Intel's Megatron-DeepSpeed, Gaudi 2", ["gaudi2-"]),
+        ("all 70", [""]),
     ]),
 ]
 
