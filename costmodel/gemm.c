@@ -249,7 +249,7 @@ static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_c
  * Source: [Float8Padding] */
 #define UNALIGNED_FLOPS_PER_CLOCK 489.0
 
-/* Dense 16-bit FLOPs a clock of an SM; 0 where libraries had no such kernel on tensor cores. */
+/* Dense 16-bit FLOPs a clock of an SM; 0: libraries have no such kernel on tensor cores. */
 static double sm_flops_per_clock(SpecGeneration generation)
 {
     switch (generation) {
@@ -276,9 +276,23 @@ static double unaligned_s(const SpecAccelerator *accelerator, const CostGemm *ge
     return ceil(blocks / sms) * 2 * tile * tile * gemm->k / flops_per_s;
 }
 
+/* Volta's and Turing's libraries leave products with any size that 8 does not divide to CUDA cores, which take 16-bit
+ * operands at the rate of fp32.   Source: [TensorCoreTips] */
+static bool leaves_tensor_cores(const SpecAccelerator *accelerator, const CostGemm *gemm)
+{
+    return gemm->align > 0 && accelerator->generation == SPEC_GENERATION_VOLTA &&
+           spec_dtype_bytes(gemm->dtype) == 2 && accelerator->peak_flops_per_s[SPEC_FP32] > 0;
+}
+
 double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
 {
     g_assert(gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->groups >= 0);
+    if (leaves_tensor_cores(accelerator, gemm)) {
+        CostGemm wide = *gemm;
+        wide.dtype = SPEC_FP32;
+        wide.align = 0;
+        return cost_gemm_s(accelerator, &wide);
+    }
     const SpecGemmShared *shared = cost_gemm_shared(accelerator);
     const SpecGemmModel *model = cost_gemm_model(accelerator, gemm->dtype);
     double peak = cost_dense_peak_flops_per_s(accelerator, gemm->dtype);

@@ -261,7 +261,8 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    double copies = forward ? 1 : 4, width = shape->heads * cost_v_dim(&shape->spec->model);
+    const bool batches = forward && framework->kernels.batches_heads && !shape->spec->execution.compiled;
+    double copies = forward && !batches ? 1 : 4, width = shape->heads * cost_v_dim(&shape->spec->model);
     if (!unfused) {
         copies = forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies;
         width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
@@ -269,7 +270,8 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
     if (copies > 0) {
         const double bytes = copies * shape->element_bytes;
         cost_push_memory(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                         shape->tokens * width, cost_both_ways(bytes, bytes), forward && unfused ? 1 : 2);
+                         shape->tokens * width, cost_both_ways(bytes, bytes),
+                         batches ? 4 : (forward && unfused ? 1 : 2));
     }
 }
 

@@ -100,6 +100,11 @@ static const CostMoved eager_softmax = {.read = 19, .written = 18},
 #define NARROW_SOFTMAX_KERNELS          4
 #define NARROW_SOFTMAX_BACKWARD_KERNELS 3
 
+/* With a mask that is added: quotient, sum, softmax 1 + 1; backward: softmax 2 + 1, quotient 1 + 1.
+ * Source: [NvidiaBert] modeling.py, BertSelfAttention */
+#define ADDED_MASK_KERNELS          3
+#define ADDED_MASK_BACKWARD_KERNELS 2
+
 /* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys 0 + 4, both edges
  * 8 + 8, two comparisons 8 + 2, as 64-bit numbers 2 + 16, their difference 16 + 8, where that is 0 8 + 1. Bytes of a pair,
  * read + written. Source: [TransformerEngine] get_full_mask */
@@ -131,8 +136,11 @@ static void push_scores(const CostShape *shape, CostOps *ops, double scores, boo
         kernels = backward ? 2 : 3;
         moved.read *= kernels;
     } else if (!fused) {
-        kernels = backward ? NARROW_SOFTMAX_BACKWARD_KERNELS : NARROW_SOFTMAX_KERNELS;
-        moved = cost_both_ways(4 * e, kernels * e);
+        const bool added = shape->spec->execution.framework.kernels.additive_mask;
+        const int narrow = backward ? NARROW_SOFTMAX_BACKWARD_KERNELS : NARROW_SOFTMAX_KERNELS;
+        const int sum = backward ? ADDED_MASK_BACKWARD_KERNELS : ADDED_MASK_KERNELS;
+        kernels = added ? sum : narrow;
+        moved = cost_both_ways((kernels + (backward ? 1 : 0)) * e, kernels * e);
     }
     cost_push_memory(ops, "softmax", COST_MODULE_ATTENTION_CORE, COST_MEMORY_SOFTMAX, scores, moved, kernels);
 }

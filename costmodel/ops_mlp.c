@@ -1,6 +1,26 @@
 /* costmodel/ops_mlp.c - the dense MLP of a layer. */
 #include "costmodel/ops_tiles.h"
 
+/* GELU operation by operation, elements read + written. By erf: x / sqrt 2, erf, 1 +, x 0.5 (1 + 1), product (2 + 1);
+ * backward: two products (2 + 1), erf' as square, negation, exponential and factor (1 + 1) and a product (2 + 1), quotient
+ * and half (1 + 1), sum (2 + 1). By tanh: cube, factor, sum (2 + 1), factor, tanh, 1 +, half, product (2 + 1); backward: two
+ * products, tanh' (2 + 1), two factors, cube' as square, factor and product (2 + 1), half, two sums (2 + 1). What autograd
+ * keeps: inputs of erf and of the product; of cube and product and the tanh.
+ * Source: [NvidiaBert] modeling.py, gelu; [Transformers] NewGELUActivation; [PyTorchAutograd] */
+static const struct {
+    int kernels, read, written, backward_kernels, backward_read, backward_written, kept;
+} gelu_chains[] = {[SPEC_GELU_KERNEL] = {1, 1, 1, 1, 2, 1, 1},
+                   [SPEC_GELU_ERF] = {5, 6, 5, 10, 14, 10, 3},
+                   [SPEC_GELU_TANH] = {8, 10, 8, 11, 17, 11, 4}};
+
+/* What GELU runs as in a layer without a gate. */
+static SpecGelu gelu_that_runs(const Spec *spec)
+{
+    const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
+    const bool one = spec->model.gated_mlp || spec->execution.compiled || kernels->fused_bias_gelu;
+    return one ? SPEC_GELU_KERNEL : kernels->gelu;
+}
+
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
 void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
@@ -27,6 +47,15 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
         read += (gated && backward ? 3 : 1) + copies;
         written += 1 + copies;
         kernels = gated && backward ? 3 : 2;
+    }
+    const SpecGelu gelu = gelu_that_runs(shape->spec);
+    if (gelu != SPEC_GELU_KERNEL) { /* the chain in its place; backward the bias has no kernel but its sum */
+        const bool bias = !backward && kernels > 1;
+        read = (backward ? gelu_chains[gelu].backward_read : gelu_chains[gelu].read) + (bias ? 1 : 0);
+        written =
+            (backward ? gelu_chains[gelu].backward_written : gelu_chains[gelu].written) + (bias ? 1 : 0);
+        kernels =
+            (backward ? gelu_chains[gelu].backward_kernels : gelu_chains[gelu].kernels) + (bias ? 1 : 0);
     }
     cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, elements,
                      cost_both_ways(read * e, written * e), kernels);
@@ -68,7 +97,8 @@ static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
                eager = !execution->framework.kernels.fused_swiglu && !execution->compiled;
     cost_keep(ops, (CostTensor){"mlp input", copies * cost_kept_input_bytes(shape, x), at->input,
                                 .kept_by = at->in, .weight_grad = true});
-    cost_keep(ops, (CostTensor){"activation input", wide, at->in, .kept_by = at->activation});
+    cost_keep(ops, (CostTensor){"activation input", wide * gelu_chains[gelu_that_runs(shape->spec)].kept,
+                                at->in, .kept_by = at->activation});
     cost_keep(ops,
               (CostTensor){"gate input", gated ? wide : 0, at->in, .product = 1, .kept_by = at->activation});
     cost_keep(ops, (CostTensor){"gate activation", gated && eager ? wide : 0, at->activation,

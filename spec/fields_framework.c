@@ -12,14 +12,15 @@ static const SpecField kernels_fields[] = {
     SPEC_F_INT(SpecRecipeKernels, fused_softmax_rows, 1, 1024, "1", 0,
                "That kernel works on so many heads at once: other counts of heads a rank run unfused."),
     FLAG(SpecRecipeKernels, fused_bias_gelu, "Bias and activation are one kernel."),
+    SPEC_F_WORD(SpecRecipeKernels, gelu, &spec_words_gelu, "\"kernel\"", 0,
+                "An eager, ungated GELU: one kernel, or one for each operation of its erf or tanh formula."),
     FLAG(SpecRecipeKernels, fused_swiglu, "The gated activation is one kernel."),
     FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
     FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
     FLAG(SpecRecipeKernels, rope_by_halves,
          "Unfused rotation multiplies by broadcast cosines and sines and joins negated halves, which are "
-         "views: "
-         "such kernels go element by element; else by complex numbers, as streams."),
+         "views: such kernels go element by element; else by complex numbers, as streams."),
     FLAG(SpecRecipeKernels, bias_in_product,
          "Products add the bias themselves, and its gradient is a sum of its own (PyTorch's F.linear since "
          "1.12)."),
@@ -31,6 +32,9 @@ static const SpecField kernels_fields[] = {
     SPEC_F_BOOL(
         SpecRecipeKernels, softmax_upcasts_fp32, "true", 0,
         "Unfused softmax casts scores to fp32 and back; false: it divides, masks and takes it in 16 bits."),
+    FLAG(SpecRecipeKernels, additive_mask, "That masks by one sum; else by a product and a difference."),
+    FLAG(SpecRecipeKernels, batches_heads,
+         "Unfused attention copies queries, keys and values into one batch (torch.matmul of 4 dimensions)."),
     FLAG(SpecRecipeKernels, masked_softmax,
          "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
          "for each piece of the row that it loads."),
@@ -125,12 +129,10 @@ static const SpecField kernels_fields[] = {
          "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
     FLAG(SpecRecipeKernels, reductions_apart,
          "Compiled code sums a row in one kernel and reads it again in the next, for XLA fuses no reduction "
-         "with what "
-         "follows it: norms and unfused softmax pass over a row two or three times."),
+         "with what follows it: norms and unfused softmax pass over a row two or three times."),
     FLAG(SpecRecipeKernels, selective_keeps_products,
          "Selective recomputation keeps what linear layers return and runs all else again, not the attention "
-         "core "
-         "alone (JAX: dots without batch dimensions)."),
+         "core alone (JAX: dots without batch dimensions)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };

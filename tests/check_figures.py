@@ -139,7 +139,7 @@ TABLES = [
         ("torchtitan pull request 1690", ["titan-pr1690-"]),
         ("pith-train issue 79", ["pith-train-"]),
         ("NeMo 24.12's performance summary", ["nemo-24.12-"]),
-        ("NVIDIA's BERT in TensorFlow", ["nvidia-bert-tf-"]),
+        ("NVIDIA's BERT of 2019", ["nvidia-bert-large-"]),
         ("EasyContext, Llama 2 7B", ["easycontext-"]),
         ("all 63", [""]),
     ]),
