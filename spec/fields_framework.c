@@ -236,6 +236,9 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
          "Every rank broadcasts the whole tensors that it owns, one owner after the other, instead of an "
          "all-gather of shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
+    FLAG(SpecRecipeDataParallel, gathers_within_layer,
+         "ZeRO-3: gathers of a layer begin with it and not before, as in a compiled loop: it waits for what "
+         "its first product wants; those of the rest go beside what runs before them."),
     FLAG(
         SpecRecipeDataParallel, gather_waits_for_gpu,
         "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "
