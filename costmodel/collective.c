@@ -45,6 +45,17 @@ static const SpecCollectiveModel *across_of(const SpecCluster *cluster)
     return gpu->fitted > 0 && gpu->nic_frac > 0 ? gpu : &spec_collective_model_default;
 }
 
+/* Of the 4 links of a chip in a rectangle of `ranks` as near to a square as powers of two allow: 2 along a side as long as
+ * the square that it is part of, which wraps around; else 1, for the chip at the end of a line has one neighbour.
+ * Source: [CloudTpu], [ScalingBook] */
+static double square_share(double ranks, double square)
+{
+    const double longer = exp2(ceil(log2(MAX(ranks, 1)) / 2)), shorter = ceil(ranks / longer),
+                 side = sqrt(square);
+    const int links = (longer >= side ? 2 : 1) + (shorter >= side ? 2 : (shorter > 1 ? 1 : 0));
+    return links / 4.0;
+}
+
 /* Share of a GPU's scale-up rate that a group of `ranks` in one domain can use. */
 static double topology_share(const SpecCluster *cluster, const SpecCollectiveModel *model, double ranks)
 {
@@ -59,6 +70,8 @@ static double topology_share(const SpecCluster *cluster, const SpecCollectiveMod
         return domain > 2 ? MIN(MAX(ranks - 1, 1) / (domain - 1), 1) : 1;
     case SPEC_TOPOLOGY_TORUS3D: /* groups fill an edge, a face, then a cube of 4 x 4 x 4: 2, 4, 6 of 6 links */
         return ranks <= 4 ? 1.0 / 3 : (ranks <= 16 ? 2.0 / 3 : 1);
+    case SPEC_TOPOLOGY_TORUS2D:
+        return square_share(ranks, MAX(cluster->accelerator.reference_scale_up_domain_gpus, domain));
     default:
         return ranks > 2 ? pow(2 / ranks, model->share_exponent) : 1;
     }

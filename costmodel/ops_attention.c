@@ -190,15 +190,17 @@ static int push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
     return ops->count - 1;
 }
 
-/* The bias of `width` columns: added to the product's output, and its gradient's sum over tokens. */
+/* The bias of `width` columns: added to the product's output, and its gradient's sum over tokens. A compiler that leaves
+ * products to a library without epilogues runs the sum in the kernel that puts heads before tokens. */
 static void push_qkv_bias(const CostShape *shape, CostPass pass, double width, CostOps *ops)
 {
     const SpecBiases biases = shape->spec->model.biases;
     const SpecExecution *execution = &shape->spec->execution;
     const SpecRecipeKernels *kernels = &execution->framework.kernels;
     const bool forward = pass == COST_FORWARD;
-    if (!(kernels->qkv_bias_apart || (kernels->bias_in_product && !forward)) || execution->compiled ||
-        pass == COST_BACKWARD_INPUT || (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
+    const bool summed = kernels->bias_in_product && !forward && !execution->compiled;
+    if (!(kernels->qkv_bias_apart || summed) || pass == COST_BACKWARD_INPUT ||
+        (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
         return;
     const double e = shape->element_bytes;
     cost_push_memory(ops, forward ? "qkv bias" : "qkv bias grad", COST_MODULE_ATTENTION_PROJECTION,

@@ -238,6 +238,45 @@ static void add_list_waits(const Spec *spec, const StepParams *params, bool agai
     sim_work_spend(&segment->recompute, SIM_PART_DATA_COMM, segment->backward_gathers_apart ? host_ps : 0);
 }
 
+/* Weights of a layer's first product on a rank: queries, keys and values, or what latent attention begins with. */
+static double first_product_params(const Spec *spec)
+{
+    const SpecModel *model = &spec->model;
+    const SpecMla *mla = &model->mla;
+    double columns = (model->heads + 2.0 * model->kv_heads) * model->head_dim;
+    if (mla->kv_lora_rank > 0)
+        columns = (mla->q_lora_rank > 0 ? mla->q_lora_rank : model->heads * cost_qk_dim(model)) +
+                  mla->kv_lora_rank + mla->qk_rope_head_dim;
+    return columns * model->hidden / spec->parallel.tensor;
+}
+
+/* Those of its last one, with which a backward without recomputation begins: out of the MLP, or of experts. */
+static double last_product_params(const Spec *spec, const StepParams *params)
+{
+    const SpecModel *model = &spec->model;
+    return params->expert > 0 ? params->expert / (model->gated_mlp ? 3 : 2)
+                              : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
+}
+
+/* What a layer waits for where its gathers begin with it: the share of the gather that its first product of each pass wants.
+ * The rest is beside what runs meanwhile. */
+static void add_first_gathers(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
+{
+    const double count = params->dense + params->expert;
+    if (!spec->execution.framework.data_parallel.gathers_within_layer || spec_prefetch_units(spec) == 0 ||
+        count <= 0)
+        return;
+    const int64_t forward_ps = sim_work_duration_ps(&segment->param_gather);
+    const int64_t backward_ps =
+        segment->backward_gathers_apart ? sim_work_duration_ps(&segment->backward_gather) : forward_ps;
+    const bool repeats = sim_work_duration_ps(&segment->recompute) > 0;
+    const double first = fmin(1, first_product_params(spec) / count),
+                 last = fmin(1, last_product_params(spec, params) / count);
+    sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, (int64_t)(first * (double)forward_ps));
+    sim_work_spend(repeats ? &segment->recompute : &segment->backward_input, SIM_PART_DATA_COMM,
+                   again ? (int64_t)((repeats ? first : last) * (double)backward_ps) : 0);
+}
+
 /* Parameters of a unit that are gathered at once: one tile of each matrix, but experts, whose products are grouped. */
 static double parameters_at_once(const StepParams *params)
 {
@@ -275,6 +314,8 @@ static void fill_units(const Step *step, int stage)
         gather_again(step->spec, segment);
         add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);
+        if (layer)
+            add_first_gathers(step->spec, params, again, segment);
     }
 }
 

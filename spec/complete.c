@@ -198,7 +198,7 @@ static void complete_board(const Completion *completion, SpecCluster *cluster)
     const bool known =
         board > 0 && whole && cluster->gpus_per_node == board && cluster->scale_up_domain_gpus == board;
     if ((int)cluster->topology == SPEC_UNSET) {
-        cluster->topology = known ? SPEC_TOPOLOGY_MESH : SPEC_TOPOLOGY_SWITCH;
+        cluster->topology = known ? SPEC_TOPOLOGY_MESH : accelerator->reference_topology;
         note(completion, "cluster.topology", spec_word(&spec_words_topology, (int)cluster->topology));
     }
     double cap = accelerator->power_cap_w > 0 ? accelerator->power_cap_w : SPEC_UNSET;

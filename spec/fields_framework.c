@@ -24,7 +24,8 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, bias_in_product,
          "Products add the bias themselves, and its gradient is a sum of its own (PyTorch's F.linear since "
          "1.12)."),
-    FLAG(SpecRecipeKernels, qkv_bias_apart, "The bias of queries, keys and values has its own kernels."),
+    FLAG(SpecRecipeKernels, qkv_bias_apart,
+         "The bias of queries, keys and values has its own kernels, compiled or not."),
     SPEC_F_BOOL(
         SpecRecipeKernels, fused_mla_rope, "true", 0,
         "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
@@ -212,12 +213,12 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
-    FLAG(SpecRecipeDataParallel, reduction_holds_queue,
-         "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
-         "one "
-         "launched behind each reduction waits for it, so all that follow do: whatever execution.overlap "
-         "says, no "
-         "reduction and, below ZeRO-3, no gather hides."),
+    FLAG(
+        SpecRecipeDataParallel, reduction_holds_queue,
+        "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
+        "one launched behind each reduction waits for it, so all that follow do (or the core that computes "
+        "reduces by itself, as a TPU's): whatever execution.overlap says, no reduction and, below ZeRO-3, no "
+        "gather hides."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
@@ -237,6 +238,9 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
          "Every rank broadcasts the whole tensors that it owns, one owner after the other, instead of an "
          "all-gather of shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
+    FLAG(SpecRecipeDataParallel, gathers_within_layer,
+         "ZeRO-3: gathers of a layer begin with it and not before, as in a compiled loop: it waits for what "
+         "its first product wants; those of the rest go beside what runs before them."),
     FLAG(
         SpecRecipeDataParallel, gather_waits_for_gpu,
         "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "

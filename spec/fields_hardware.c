@@ -27,6 +27,12 @@ static const SpecField reference_fields[] = {
               "GPUs joined by scale-up links."),
     REFERENCE("scale_out_bytes_per_s_per_gpu", reference_scale_out_bytes_per_s_per_gpu, SPEC_TYPE_DOUBLE,
               ORR_UNIT_BYTES_PER_S, 1e14, "Network rate of a GPU, one way."),
+    {.key = "topology",
+     .type = SPEC_TYPE_WORD,
+     .offset = offsetof(SpecAccelerator, reference_topology),
+     .words = &spec_words_topology,
+     .default_text = "\"switch\"",
+     .help = "How scale_up_domain_gpus of them are joined."},
     REFERENCE(
         "mesh_gpus", reference_mesh_gpus, SPEC_TYPE_INT, ORR_UNIT_NONE, 65536,
         "GPUs of a board of it that has no switch: each has a share of its links to each other; 0: none."),
@@ -199,7 +205,7 @@ static const SpecField cluster_fields[] = {
         SpecCluster, topology, &spec_words_topology, NULL, SPEC_FIELD_DERIVED,
         "How the GPUs of one scale-up domain are joined; default mesh where nodes have as many GPUs as "
         "the accelerator's board without a switch (reference_node.mesh_gpus; one node alone may be part "
-        "of a larger one), else switch."),
+        "of a larger one), else the accelerator's (reference_node.topology)."),
     {.key = "oversubscription",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecCluster, oversubscription),

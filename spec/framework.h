@@ -50,7 +50,7 @@ typedef struct SpecRecipeDataParallel {
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;
-    bool gathers_each_tensor, gathers_by_broadcast, gather_waits_for_gpu;
+    bool gathers_each_tensor, gathers_by_broadcast, gathers_within_layer, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
     SpecGathersBegin gathers_begin;

@@ -41,7 +41,7 @@ WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped"
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
-WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh", "torus2d");
 WORDS(fidelity, "a fidelity", "analytic", "flow");
 WORDS(routing, "a routing", "shortest", "ecmp", "e-ecmp", "adaptive", "rail");
 WORDS(network_algorithm, "an algorithm between domains", "ring", "double-binary-tree",

@@ -212,7 +212,8 @@ typedef enum {
     SPEC_TOPOLOGY_CUBE_MESH, /* DGX-1 */
     SPEC_TOPOLOGY_PCIE,
     SPEC_TOPOLOGY_TORUS3D,
-    SPEC_TOPOLOGY_MESH, /* direct links between pairs: MI300X, MI250X */
+    SPEC_TOPOLOGY_MESH,    /* direct links between pairs: MI300X, MI250X */
+    SPEC_TOPOLOGY_TORUS2D, /* a part of a square whose sides alone wrap around: TPU v5e, v6e */
 } SpecTopology;
 
 typedef enum {

@@ -122,8 +122,9 @@ typedef struct SpecAccelerator {
     double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
     int reference_gpus_per_node;
     int reference_scale_up_domain_gpus;
-    int reference_mesh_gpus;       /* of a board of it without a switch; 0: none */
-    double reference_mesh_power_w; /* of a GPU there; 0: power_w */
+    SpecTopology reference_topology; /* of its scale-up links, unless on a board without a switch */
+    int reference_mesh_gpus;         /* of a board of it without a switch; 0: none */
+    double reference_mesh_power_w;   /* of a GPU there; 0: power_w */
     SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
 } SpecAccelerator;
 

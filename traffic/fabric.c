@@ -12,6 +12,25 @@ static int64_t to_ps(double seconds)
     return (int64_t)llround(seconds * 1e12);
 }
 
+static int torus_dims(const SpecCluster *cluster)
+{
+    return cluster->topology == SPEC_TOPOLOGY_TORUS3D ? 3 : (cluster->topology == SPEC_TOPOLOGY_TORUS2D ? 2 : 0);
+}
+
+/* Sides whose product is the GPUs, each the largest that is not longer than the root of what is left. */
+static void set_sides(NetFabric *fabric, int dims)
+{
+    int left = fabric->gpus;
+    for (int d = dims - 1; d >= 0; d--) {
+        int side = (int)floor(pow(left, 1.0 / (d + 1)) + 1e-9);
+        while (left % side != 0)
+            side--;
+        fabric->dims[d] = side;
+        left /= side;
+    }
+    fabric->dim_count = dims;
+}
+
 static const char *generator_of(const SpecCluster *cluster, bool one)
 {
     switch (cluster->topology) {
@@ -19,6 +38,11 @@ static const char *generator_of(const SpecCluster *cluster, bool one)
         return one ? "cube-mesh" : NULL;
     case SPEC_TOPOLOGY_TORUS3D:
         return "torus";
+    case SPEC_TOPOLOGY_TORUS2D:
+        if (!one)
+            return "rail";
+        return cluster->scale_up_domain_gpus < cluster->accelerator.reference_scale_up_domain_gpus ? "mesh-2d"
+                                                                                                   : "torus";
     case SPEC_TOPOLOGY_MESH:
         return one ? "pairs" : "rail";
     case SPEC_TOPOLOGY_PCIE:
@@ -45,6 +69,8 @@ const char *traffic_cluster_fabric(const SpecCluster *cluster, int gpus, NetFabr
     fabric->gpus = one ? domain : (gpus + domain - 1) / domain * domain;
     if (cluster->topology == SPEC_TOPOLOGY_TORUS3D)
         fabric->gpus = gpus;
+    if (fabric->dim_count == 0 && torus_dims(cluster) > 0 && fabric->gpus > 0)
+        set_sides(fabric, torus_dims(cluster));
     fabric->up_bytes_per_s = (int64_t)up;
     fabric->out_bytes_per_s = (int64_t)(out > 0 ? out : up);
     if (cluster->network.host_copies)

@@ -192,6 +192,25 @@ static void test_topologies(void)
     within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(2, 2, 1)), 7 * pair, 0.01);
 }
 
+/* Of a square of 16 x 16 chips the whole wraps around; 8 x 16 along one side; 8 x 8 and 2 x 4 not at all; two are a line. */
+static void test_squares(void)
+{
+    static const struct {
+        int chips;
+        double links;
+    } CASES[] = {{256, 4}, {128, 3}, {64, 2}, {32, 2}, {8, 2}, {4, 2}, {2, 1}};
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        SpecCluster c = cluster();
+        const int n = CASES[i].chips;
+        c.accelerator.model.collectives.copy_frac = 0;
+        c.accelerator.reference_scale_up_domain_gpus = 256;
+        c.scale_up_domain_gpus = n;
+        const double all = seconds(&c, COST_ALL_GATHER, 1e13, GROUP(n, n, 1));
+        c.topology = SPEC_TOPOLOGY_TORUS2D;
+        within(seconds(&c, COST_ALL_GATHER, 1e13, GROUP(n, n, 1)), all * 4 / CASES[i].links, 0.01);
+    }
+}
+
 /* One rank a domain has no neighbour on the mesh: its bytes leave by the NIC, as fast as behind a switch. */
 static void test_alone_on_a_mesh(void)
 {
@@ -263,6 +282,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/heads", test_heads);
     g_test_add_func("/collective/halves", test_halves);
     g_test_add_func("/collective/topologies", test_topologies);
+    g_test_add_func("/collective/squares", test_squares);
     g_test_add_func("/collective/alone-on-a-mesh", test_alone_on_a_mesh);
     g_test_add_func("/collective/sm-share", test_sm_share);
     g_test_add_func("/collective/uneven", test_uneven);

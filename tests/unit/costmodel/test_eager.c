@@ -144,7 +144,16 @@ static void bias_apart(void)
         g_assert_cmpfloat(fixture_moved(&ops, "qkv bias"), ==, apart * 4 * width);
         const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
         g_assert_cmpfloat(fixture_moved(&back, "qkv bias grad"), ==, apart * 2 * width);
+        spec.execution.compiled = true; /* a compiler whose products are a library's has that kernel too */
+        const CostOps compiled = fixture_layer_ops(&spec, COST_FORWARD);
+        g_assert_cmpfloat(fixture_moved(&compiled, "qkv bias"), ==, apart * 4 * width);
+        spec.execution.compiled = false;
     }
+    spec.execution.framework.kernels.qkv_bias_apart = false;
+    spec.execution.framework.kernels.bias_in_product = true;
+    spec.execution.compiled = true; /* and one that adds it in the product sums its gradient with others */
+    const CostOps fused = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(fixture_moved(&fused, "qkv bias grad"), ==, 0);
 }
 
 /* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */

@@ -210,6 +210,29 @@ static void held_queue(void)
     g_assert_cmpfloat_with_epsilon(held.exposed_s / alone.exposed_s, 1, 1e-2);
 }
 
+/* Gathers that begin with their layer: between those of the layer before and none ahead, with the same bytes and memory as
+ * the former; without a gather ahead they change nothing. */
+static void gathers_with_their_layer(void)
+{
+    static const char WITHIN[] = "execution.framework.data_parallel.gathers_within_layer=true";
+    static const char NONE[] = "execution.framework.data_parallel.prefetch_units=0";
+    static const char *const RECOMPUTE[] = {"training.recompute=none", "training.recompute=full"};
+    for (size_t i = 0; i < G_N_ELEMENTS(RECOMPUTE); i++) {
+        const Ran ahead = RUN("parallel.zero=3", RECOMPUTE[i]),
+                  within = RUN("parallel.zero=3", RECOMPUTE[i], WITHIN),
+                  none = RUN("parallel.zero=3", RECOMPUTE[i], NONE),
+                  same = RUN("parallel.zero=3", RECOMPUTE[i], NONE, WITHIN);
+        g_assert_true(memcmp(&none, &same, sizeof same) == 0);
+        g_assert_cmpfloat(within.step_s, >, ahead.step_s);
+        g_assert_cmpfloat(within.step_s, <, none.step_s);
+        g_assert_cmpfloat(within.exposed_s, >, ahead.exposed_s);
+        g_assert_cmpfloat(within.sent, ==, ahead.sent);
+        g_assert_cmpfloat(within.peak, ==, ahead.peak);
+    }
+    const Ran two = RUN("parallel.zero=2"), unsharded = RUN("parallel.zero=2", WITHIN);
+    g_assert_true(memcmp(&two, &unsharded, sizeof two) == 0);
+}
+
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
  * chunk's weights in memory [LamyPoirier2022]. With one chunk the same is GPipe against 1F1B. */
 static void whole_chunks(void)
@@ -411,6 +434,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/copies-each-microbatch", copies_each_microbatch);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
     g_test_add_func("/sharding/held-queue", held_queue);
+    g_test_add_func("/sharding/gathers-with-their-layer", gathers_with_their_layer);
     g_test_add_func("/sharding/stacked-layers", stacked_layers);
     g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);

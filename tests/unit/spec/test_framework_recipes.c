@@ -265,6 +265,24 @@ static void test_new_recipe(void)
     remove_entries(all);
 }
 
+/* XLA on a TPU adds biases in its own products and reduces by itself; on a GPU products are a library's. */
+static void test_xla(void)
+{
+    static const char *const names[] = {"paxml", "maxtext", "easylm", "levanter", "jax", "torch-xla"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *execution = g_strdup_printf("{\"framework\":\"%s\"}", names[i]);
+        for (int tpu = 0; tpu < 2; tpu++) {
+            Spec *spec = g_new0(Spec, 1);
+            loaded(tpu ? "tpu-v4-pod" : "dgx-h100", "3", execution, NULL, spec);
+            const SpecFramework *framework = &spec->execution.framework;
+            g_assert_true(framework->data_parallel.reduction_holds_queue == (tpu != 0));
+            g_assert_true(framework->kernels.qkv_bias_apart == (tpu == 0));
+            g_assert_true(spec->execution.compiled);
+            g_free(spec);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -274,6 +292,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/keys", test_keys);
     g_test_add_func("/recipes/deleted", test_deleted);
     g_test_add_func("/recipes/old-names", test_old_names);
+    g_test_add_func("/recipes/xla", test_xla);
     g_test_add_func("/recipes/new-recipe", test_new_recipe);
     return g_test_run();
 }

@@ -167,6 +167,9 @@ static void test_boards(void)
         {"{\"accelerator\":{\"preset\":\"gh200-96gb\",\"power_cap_w\":600},\"gpus_per_node\":4}",
          SPEC_TOPOLOGY_MESH, 600},
         {"{\"accelerator\":\"mi300x-192gb\"}", SPEC_TOPOLOGY_MESH, 0},
+        {"{\"accelerator\":\"tpu-v6e\"}", SPEC_TOPOLOGY_TORUS2D, 0},
+        {"{\"accelerator\":\"tpu-v6e\",\"topology\":\"switch\"}", SPEC_TOPOLOGY_SWITCH, 0},
+        {"{\"accelerator\":\"tpu-v5p\"}", SPEC_TOPOLOGY_TORUS3D, 0},
     };
     for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
         GError *error = NULL;
