@@ -109,29 +109,28 @@ static double together_s(double gemm_s, double comm_s, double f)
     return comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
 }
 
-static double own_product_s(const CostShape *shape, const CostGemm *gemm, double t)
+/* `share` of a product's rows: a kernel for each of its parts. */
+static double rows_s(const CostShape *shape, const CostOp *product, double share)
 {
-    CostGemm own = *gemm;
-    own.m /= t;
-    return shape->slowest * product_s(shape, &own);
+    CostOp rows = *product;
+    rows.u.gemm.m *= share;
+    return shape->slowest * products_s(shape, &rows);
 }
 
 /* The rows before and those behind the rank's own, all of them not faster than the product. */
-static double rest_parts_s(const CostShape *shape, const CostGemm *gemm, double t, double own_s,
+static double rest_parts_s(const CostShape *shape, const CostOp *product, double t, double own_s,
                            double gemm_s)
 {
-    CostGemm behind = *gemm;
-    behind.m *= (t - 2) / t;
-    const double behind_s = t > 2 ? shape->slowest * product_s(shape, &behind) : 0;
+    const double behind_s = t > 2 ? rows_s(shape, product, (t - 2) / t) : 0;
     return fmax(own_s + behind_s, gemm_s - own_s);
 }
 
 /* The rank's own rows of `t` parts beside a collective of `f` of the SMs, then the rows before and those behind them. */
-static double own_part_s(const CostShape *shape, const CostGemm *gemm, double t, double f, double comm_s,
+static double own_part_s(const CostShape *shape, const CostOp *product, double t, double f, double comm_s,
                          double gemm_s)
 {
-    const double own_s = own_product_s(shape, gemm, t);
-    return together_s(own_s, comm_s, f) + rest_parts_s(shape, gemm, t, own_s, gemm_s) - gemm_s;
+    const double own_s = rows_s(shape, product, 1 / t);
+    return together_s(own_s, comm_s, f) + rest_parts_s(shape, product, t, own_s, gemm_s) - gemm_s;
 }
 
 static CostBeside beside_kind(const CostShape *shape, const CostOp *op, const CostOp *beside)
@@ -164,9 +163,9 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     case COST_BESIDE_OWN_PART:
         if (!shape->spec->execution.framework.tensor.local_chunk_gemms)
             return fmax(0, comm_s - gemm_s / t);
-        return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
+        return own_part_s(shape, beside, t, f, comm_s, gemm_s);
     case COST_BESIDE_PIECES: {
-        const double pieces_s = fmax(gemm_s, t * own_product_s(shape, &beside->u.gemm, t));
+        const double pieces_s = fmax(gemm_s, t * rows_s(shape, beside, 1 / t));
         const double hidden_s = (t - 1) / t * comm_s;
         return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
     }
@@ -361,12 +360,12 @@ static void fill_beside(const CostShape *shape, const CostOps *ops, const double
     step->under = op->u.collective.hidden_under;
     step->parts = (int)t;
     if (step->beside == COST_BESIDE_PIECES) {
-        step->part_s = fmax(gemm_s / t, own_product_s(shape, &beside->u.gemm, t));
+        step->part_s = fmax(gemm_s / t, rows_s(shape, beside, 1 / t));
     } else if (step->beside == COST_BESIDE_OWN_PART) {
         const bool products = shape->spec->execution.framework.tensor.local_chunk_gemms;
-        step->part_s = products ? own_product_s(shape, &beside->u.gemm, t) : gemm_s / t;
+        step->part_s = products ? rows_s(shape, beside, 1 / t) : gemm_s / t;
         step->rest_s =
-            products ? rest_parts_s(shape, &beside->u.gemm, t, step->part_s, gemm_s) : gemm_s - step->part_s;
+            products ? rest_parts_s(shape, beside, t, step->part_s, gemm_s) : gemm_s - step->part_s;
         step->sm_frac = products ? step->sm_frac : 0;
     }
     step->wait_s = outlasts_own_part(shape, op, op_s[index], gemm_s) ? step->wait_s : 0;

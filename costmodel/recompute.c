@@ -33,23 +33,35 @@ static int products(const CostOp *op)
     return MAX(1, count);
 }
 
-/* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return (so what only they
- * read is not needed); gathers run again. Linear layers that are apart are a matmul each. Source: [torchtitan]
- * parallelize_llama.py, _save_list */
-static bool selective_op_recomputes(const CostOps *ops, int index, int product)
+/* What writes op `index` is read by a reduce-scatter alone, or by the copy before one. */
+static bool only_scattered(const CostOps *ops, int index)
+{
+    const bool copied = index + 1 < ops->count && ops->op[index + 1].kind == COST_OP_MEMORY;
+    return scatters(ops, index + 1) || (copied && scatters(ops, index + 2));
+}
+
+/* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return; gathers run again, and
+ * so do maxima that ranks agree on. Linear layers that are apart are a matmul each. Eager code runs again what the policy
+ * does not keep, needed or not; of a compiled graph what only a reduce-scatter reads is left out.
+ * Source: [torchtitan] parallelize_llama.py, _save_list */
+static bool selective_op_recomputes(const Spec *spec, const CostOps *ops, int index, int product)
 {
     const CostOp *op = &ops->op[index];
     if (op->kind == COST_OP_ATTENTION) {
         return false;
     }
     if (op->kind == COST_OP_COLLECTIVE) {
-        return op->u.collective.comm == COST_COMM_TENSOR && op->u.collective.collective.op == COST_ALL_GATHER;
+        return op->u.collective.comm == COST_COMM_TENSOR &&
+               op->u.collective.collective.op != COST_REDUCE_SCATTER;
     }
     if (op->kind == COST_OP_MEMORY && scatters(ops, index + 1)) {
         return false;
     }
     if (op->kind != COST_OP_GEMM) {
         return true;
+    }
+    if (spec->execution.compiled && only_scattered(ops, index)) {
+        return false;
     }
     int before = MIN(product, products(op) - 1);
     for (int i = 0; i < index; i++) {
@@ -90,7 +102,7 @@ bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, in
                (spec->execution.framework.kernels.selective_keeps_products &&
                 ops->op[index].kind == COST_OP_MEMORY);
     case SPEC_RECOMPUTE_SELECTIVE_OP:
-        return selective_op_recomputes(ops, index, product);
+        return selective_op_recomputes(spec, ops, index, product);
     case SPEC_RECOMPUTE_MODULES:
         return module_recomputes(spec->training.recompute.modules, ops->op[index].module);
     default:

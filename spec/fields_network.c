@@ -151,8 +151,8 @@ static const SpecField network_fields[] = {
         SpecNetwork, lossless, "false", 0,
         "Switches pause their senders (PFC): a message behind one that is held up goes no faster than it."),
     SPEC_F_BOOL(SpecNetwork, host_copies, "false", 0,
-                "Without GPUDirect: what a NIC sends or gets is copied through host memory, over PCIe at "
-                "either end."),
+                "Without GPUDirect: what a NIC sends or gets passes host memory, at half the rate of the "
+                "GPU's PCIe link; so NCCL has it where GPU and NIC share no PCIe switch."),
     SPEC_F_CUSTOM(SpecNetwork, failed_links, read_failed_links, "[]", 0,
                   "a list of links such as \"leaf0-spine1\" (failed) or \"leaf0-spine1=0.5\" (half its rate)",
                   LIST_SCHEMA, NULL, "Links that failed or run at a part of their rate, both ways."),

@@ -54,6 +54,30 @@ static void test_longer_takes_longer(void)
         }
 }
 
+/* Without GPUDirect half of a PCIe link is what a NIC gets: 16 of 31.5 GB/s whatever the card; a card slower than that keeps
+ * its rate; inside a node nothing changes. */
+static void test_host_copies(void)
+{
+    SpecCluster direct = cluster();
+    direct.accelerator.host_link_bytes_per_s = 31.5e9;
+    SpecCluster copied = direct, slow = direct, slow_copied;
+    copied.network.host_copies = true;
+    const CostGroup across = GROUP(8, 1, 1), inside = GROUP(8, 8, 1);
+    const double bytes = 4e9, least = 7.0 / 8 * bytes;
+    within(cost_host_copy_bytes_per_s(&copied), 16e9, 1e-9);
+    const double copied_s = seconds(&copied, COST_ALL_GATHER, bytes, across);
+    g_assert_cmpfloat(copied_s, >=, least / 16e9);
+    within(copied_s, least / 16e9, 0.06); /* eight nodes' congestion besides */
+    g_assert_cmpfloat(seconds(&direct, COST_ALL_GATHER, bytes, across), <, least / 40e9);
+    g_assert_cmpfloat(seconds(&copied, COST_ALL_GATHER, bytes, inside), ==,
+                      seconds(&direct, COST_ALL_GATHER, bytes, inside));
+    slow.scale_out_bytes_per_s_per_gpu = 12.5e9;
+    slow_copied = slow;
+    slow_copied.network.host_copies = true;
+    within(seconds(&slow_copied, COST_ALL_GATHER, bytes, across),
+           seconds(&slow, COST_ALL_GATHER, bytes, across), 1e-3);
+}
+
 /* Better links never slow a collective down. */
 static void test_better_links(void)
 {
@@ -274,6 +298,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/collective/longer-takes-longer", test_longer_takes_longer);
+    g_test_add_func("/collective/host-copies", test_host_copies);
     g_test_add_func("/collective/better-links", test_better_links);
     g_test_add_func("/collective/alone", test_alone);
     g_test_add_func("/collective/bytes", test_bytes);

@@ -398,6 +398,35 @@ static void every_second_product(void)
     }
 }
 
+/* The policy keeps what reduce-scatters return and no all-reduce's: in a compiled graph the product that a reduce-scatter
+ * alone reads does not run again, in eager code and without sequence parallelism it does. */
+static void scattered_product(void)
+{
+    static const struct {
+        bool compiled, split, again;
+    } cases[] = {{true, true, false}, {false, true, true}, {true, false, true}, {false, false, true}};
+    Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_SELECTIVE_OP});
+    spec.execution.framework.kernels.separate_projections = true;
+    spec.parallel.context = 1, spec.parallel.tensor = 2;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        CostShape shape;
+        CostGraph graph;
+        int seen = 0;
+        spec.execution.compiled = cases[i].compiled;
+        spec.parallel.sequence_parallel = cases[i].split;
+        cost_shape_init(&shape, &spec);
+        cost_graph_layer(&shape, 0, &graph);
+        const CostOps *forward = &graph.pass[COST_FORWARD];
+        for (int op = 0; op < forward->count; op++) {
+            if (strcmp(forward->op[op].name, "attention out") != 0)
+                continue;
+            g_assert_cmpint(cost_recomputes_op(&spec, forward, op), ==, cases[i].again);
+            seen++;
+        }
+        g_assert_cmpint(seen, ==, 1);
+    }
+}
+
 /* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
 static void many_layers(void)
 {
@@ -416,6 +445,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/kept-by-kind", kept_by_kind);
     g_test_add_func("/graph/gpt", gpt);
     g_test_add_func("/graph/recomputed", recomputed);
+    g_test_add_func("/graph/scattered-product", scattered_product);
     g_test_add_func("/graph/moved", moved);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);

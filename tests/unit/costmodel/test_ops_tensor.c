@@ -248,12 +248,47 @@ static void own_part_hides_gathers(void)
     }
 }
 
+/* A piece of queries, keys and values that are apart is a kernel for each of them, as small as each. */
+static void pieces_of_parts(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    CostPassSteps steps;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    spec.model.kv_heads = 4; /* one on each rank */
+    spec.training.sequence_length = 16384;
+    cost_shape_init(&shape, &spec);
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    cost_pass_steps(&shape, &ops, NULL, COST_FORWARD, &steps);
+    for (int i = 0; i < ops.count; i++) {
+        if (!g_str_equal(ops.op[i].name, "gather"))
+            continue;
+        const CostOp *product = &ops.op[steps.step[i].under];
+        double parts_s = 0;
+        for (int k = 0; k < COST_MAX_PARTS && product->parts[k] > 0; k++) {
+            CostGemm piece = product->u.gemm;
+            piece.m /= 4, piece.n = product->parts[k];
+            parts_s += shape.slowest * cost_gemm_s(&shape.accelerator, &piece);
+        }
+        g_assert_cmpint(steps.step[i].beside, ==, COST_BESIDE_PIECES);
+        g_assert_cmpfloat_with_epsilon(steps.step[i].part_s, fmax(parts_s, cost_op_s(&shape, product) / 4),
+                                       1e-12);
+        g_assert_true(product->parts[2] <= 0 || parts_s > cost_op_s(&shape, product) / 4);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
     g_test_add_func("/ops/pieces-of-products", pieces_of_products);
+    g_test_add_func("/ops/pieces-of-parts", pieces_of_parts);
     g_test_add_func("/ops/cut-latents", cut_latents);
     g_test_add_func("/ops/scales-of-gathered-tensors", scales_of_gathered_tensors);
     g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
