@@ -156,18 +156,33 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
     cost_keep(ops, (CostTensor){"logits", each.kept * logits, gemm, .kept_by = loss, .weight_grad = true});
 }
 
+/* Of the vocabulary-parallel loss the kernels that widen or broadcast, which address each element by itself: the cast to
+ * fp32, what subtracts the maximum and divides by the sum; backward what scales by a token's gradient.
+ * Source: [PyTorchByElement] */
+static CostMoved loss_by_element(SpecLoss loss, bool backward)
+{
+    if (loss != SPEC_LOSS_VOCAB_PARALLEL)
+        return cost_both_ways(0, 0);
+    return backward ? cost_both_ways(4, 4) : cost_both_ways(10, 12);
+}
+
 static void push_loss(const CostShape *shape, CostOps *ops, CostMemoryKernel kernel, bool backward)
 {
     const SpecLoss loss = loss_that_runs(&shape->spec->execution);
-    const CostMoved all = loss_moved(shape, loss, backward), streams = loss_streams(loss, backward);
+    const CostMoved all = loss_moved(shape, loss, backward), streams = loss_streams(loss, backward),
+                    addressed = loss_by_element(loss, backward);
     const double logits = rank_logits(shape);
     const bool apart = streams.read + streams.written > 0;
-    const int kernels = loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6;
+    const int kernels = loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6,
+              wide = addressed.read > 0 ? (backward ? 1 : 3) : 0;
+    if (wide > 0)
+        cost_push_by_element(ops, "loss by element", COST_MODULE_HEAD, logits, wide, addressed, wide);
     if (apart)
         cost_push_memory(ops, "loss copies", COST_MODULE_HEAD, COST_MEMORY_ELEMENTWISE, logits, streams, 2);
     cost_push_memory(ops, "loss", COST_MODULE_HEAD, kernel, logits,
-                     cost_both_ways(all.read - streams.read, all.written - streams.written),
-                     kernels - (apart ? 2 : 0));
+                     cost_both_ways(all.read - streams.read - addressed.read,
+                                    all.written - streams.written - addressed.written),
+                     kernels - (apart ? 2 : 0) - wide);
 }
 
 /* The gradient of the logits, which both backward products read, has rows as long as the rank's vocabulary; on Volta the

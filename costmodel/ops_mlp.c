@@ -21,6 +21,20 @@ static SpecGelu gelu_that_runs(const Spec *spec)
     return one ? SPEC_GELU_KERNEL : kernels->gelu;
 }
 
+/* Gate and up are halves of one product's rows: views. The kernels that read one, of `e` bytes an element, address each
+ * by itself: the activation and the product forward, the gradients of both backward; the rest of `all` streams.
+ * Source: [NanotronCode] models/llama.py GLUActivation, [PyTorchByElement] */
+static void push_gate_views(CostOps *ops, CostModule module, double elements, double e, bool backward,
+                            CostMoved all)
+{
+    const CostMoved views = backward ? cost_both_ways(4 * e, 2 * e) : all;
+    if (backward) {
+        cost_push_memory(ops, "gate gradients", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(all.read - views.read, all.written - views.written), 1);
+    }
+    cost_push_by_element(ops, "activation", module, elements, 2, views, 2);
+}
+
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
 void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
@@ -47,6 +61,10 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
         read += (gated && backward ? 3 : 1) + copies;
         written += 1 + copies;
         kernels = gated && backward ? 3 : 2;
+    }
+    if (gated && !fused && execution->framework.kernels.gate_backward_copies > 0) {
+        push_gate_views(ops, module, elements, e, backward, cost_both_ways(read * e, written * e));
+        return;
     }
     const SpecGelu gelu = gelu_that_runs(shape->spec);
     if (gelu != SPEC_GELU_KERNEL) { /* the chain in its place; backward the bias has no kernel but its sum */

@@ -53,10 +53,38 @@ static void autocast(void)
     g_assert_cmpfloat(fixture_moved(&backward, "loss copies"), ==, 10 * logits);
 }
 
+/* Megatron's vocabulary-parallel loss: the cast to fp32 (2 + 4), what subtracts (4 + 4) and divides (4 + 4) widen or broadcast,
+ * maximum (4), exp (4 + 4) and sum (4) stream; backward the scale (4 + 4) broadcasts, the cast back (4 + 2) streams. Counted by
+ * hand; elements count once a kernel. */
+static void by_element(void)
+{
+    Spec spec = fixture_spec(1, false);
+    CostShape shape;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_VOCAB_PARALLEL;
+    cost_shape_init(&shape, &spec);
+    const double logits = TOKENS * 128256;
+    for (int back = 0; back < 2; back++) {
+        CostOps ops = {.count = 0};
+        cost_ops_head(&shape, back ? COST_BACKWARD_INPUT : COST_FORWARD, &ops);
+        g_assert_cmpfloat(fixture_moved(&ops, "loss by element"), ==, (back ? 8 : 22) * logits);
+        g_assert_cmpfloat(fixture_moved(&ops, "loss"), ==, (back ? 6 : 16) * logits);
+        double addressed = 0;
+        int kernels = 0;
+        for (int i = 0; i < ops.count; i++) {
+            const bool loss = g_str_has_prefix(ops.op[i].name, "loss");
+            addressed += loss && ops.op[i].kind == COST_OP_MEMORY ? ops.op[i].u.memory.addressed : 0;
+            kernels += loss ? ops.op[i].kernels : 0;
+        }
+        g_assert_cmpfloat(addressed, ==, (back ? 1 : 3) * logits);
+        g_assert_cmpint(kernels, ==, 6);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/loss/rows-read-again", rows_read_again);
     g_test_add_func("/loss/autocast", autocast);
+    g_test_add_func("/loss/by-element", by_element);
     return g_test_run();
 }
