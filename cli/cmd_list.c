@@ -467,7 +467,8 @@ const CliCommand cli_command_list = {
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), clusters, "
-        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter, and examples that run "
+        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter, and examples "
+        "that run "
         "as they are; without a kind these. A "
         "source in brackets is a key of docs/SOURCES.md; \"unverified\" "
         "counts "

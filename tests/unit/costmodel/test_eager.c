@@ -36,29 +36,6 @@ static void chains(void)
     g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
 }
 
-/* Gate and up that are halves of one product's rows are views: the activation (2 + 2) and the product (4 + 2) forward, the
- * gradients of both (4 + 2 each) backward address each element; one product (4 + 2) and what puts the halves together (4 + 4)
- * stream. Linear layers of their own write no views. */
-static void gate_views(void)
-{
-    Spec spec = fixture_spec(1, false);
-    for (int back = 0; back < 2; back++) {
-        for (int views = 0; views < 2; views++) {
-            spec.execution.framework.kernels.gate_backward_copies = views;
-            const CostOps ops = fixture_layer_ops(&spec, back ? COST_BACKWARD_INPUT : COST_FORWARD);
-            double addressed = 0;
-            for (int i = 0; i < ops.count; i++)
-                if (strcmp(ops.op[i].name, "activation") == 0)
-                    addressed += ops.op[i].u.memory.addressed;
-            g_assert_cmpfloat(addressed, ==, views ? 2 * TOKENS * FFN : 0);
-            g_assert_cmpfloat(fixture_moved(&ops, "activation") + fixture_moved(&ops, "gate gradients"), ==,
-                              (back ? views ? 26 : 18 : 10) * TOKENS * FFN);
-            g_assert_cmpfloat(fixture_moved(&ops, "gate gradients"), ==,
-                              back && views ? 14 * TOKENS * FFN : 0);
-        }
-    }
-}
-
 /* A product that adds its bias saves the passes that read and write its output; the gradients are sums of their own. */
 static void bias_in_products(void)
 {
@@ -482,7 +459,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
-    g_test_add_func("/eager/gate-views", gate_views);
     g_test_add_func("/eager/bias-in-products", bias_in_products);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/joined-rope", joined_rope);

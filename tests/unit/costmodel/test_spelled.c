@@ -1,5 +1,7 @@
 /* tests/unit/costmodel/test_spelled.c - formulas that eager Python spells out, a kernel an operation: GELU, and the core of
  * attention by torch.matmul. Elements are counted by hand. */
+#include <string.h>
+
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 #include "tests/unit/layer_fixture.h"
@@ -11,6 +13,29 @@ static double kept(const Spec *spec)
     CostShape shape;
     cost_shape_init(&shape, spec);
     return cost_layer_activations(&shape, 0, 0).kept_bytes;
+}
+
+/* Gate and up that are halves of one product's rows are views: the activation (2 + 2) and the product (4 + 2) forward, the
+ * gradients of both (4 + 2 each) backward address each element; one product (4 + 2) and what puts the halves together (4 + 4)
+ * stream. Linear layers of their own write no views. */
+static void gate_views(void)
+{
+    Spec spec = fixture_spec(1, false);
+    for (int back = 0; back < 2; back++) {
+        for (int views = 0; views < 2; views++) {
+            spec.execution.framework.kernels.gate_backward_copies = views;
+            const CostOps ops = fixture_layer_ops(&spec, back ? COST_BACKWARD_INPUT : COST_FORWARD);
+            double addressed = 0;
+            for (int i = 0; i < ops.count; i++)
+                if (strcmp(ops.op[i].name, "activation") == 0)
+                    addressed += ops.op[i].u.memory.addressed;
+            g_assert_cmpfloat(addressed, ==, views ? 2 * TOKENS * FFN : 0);
+            g_assert_cmpfloat(fixture_moved(&ops, "activation") + fixture_moved(&ops, "gate gradients"), ==,
+                              (back ? views ? 26 : 18 : 10) * TOKENS * FFN);
+            g_assert_cmpfloat(fixture_moved(&ops, "gate gradients"), ==,
+                              back && views ? 14 * TOKENS * FFN : 0);
+        }
+    }
 }
 
 /* GELU by its erf formula: a bias and five kernels of 13 elements forward, ten of 24 backward, three tensors kept where one
@@ -60,5 +85,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spelled/gelu", spelled_gelu);
     g_test_add_func("/spelled/core", unfused_core);
+    g_test_add_func("/spelled/gate-views", gate_views);
     return g_test_run();
 }
