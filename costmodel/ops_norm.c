@@ -23,6 +23,12 @@ static const NormChain eager_norm = {{.read = 12, .written = 6}, 5, {.read = 8, 
 static const NormChain wide_norm = {{.read = 8, .written = 4}, 4, {.read = 8, .written = 8}, 2},
                        wide_norm_backward = {{.read = 48, .written = 24}, 13, {.read = 8, .written = 12}, 3};
 
+/* A fused norm of an fp32 copy of its 16-bit input: forward the copy (2+4, by element) and the norm (4+2); backward both
+ * again where nothing is kept of them, the gradient of the input (4+2, 4) and of the weight (4+2), and back (4+2).
+ * Source: [InternEvo] modeling_internlm.py, dropout_selective_checkpoint; Apex MixedFusedRMSNorm */
+static const NormChain widened_norm = {{.read = 4, .written = 2}, 1, {.read = 2, .written = 4}, 1},
+                       widened_norm_backward = {{.read = 16, .written = 6}, 3, {.read = 0, .written = 0}, 0};
+
 /* PyTorch's layer norm is one kernel forward. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu */
 bool cost_norm_spelled_out(const Spec *spec)
 {
@@ -60,8 +66,9 @@ static void push_chain(CostOps *ops, const NormChain *chain, double elements)
 {
     cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, chain->streamed,
                      chain->streams);
-    cost_push_by_element(ops, "norm by element", COST_MODULE_NORM, elements, chain->by_element,
-                         chain->addressed, chain->by_element);
+    if (chain->by_element > 0)
+        cost_push_by_element(ops, "norm by element", COST_MODULE_NORM, elements, chain->by_element,
+                             chain->addressed, chain->by_element);
 }
 
 /* Kernels that sum over a row before the one that writes it: the mean and the variance, or the mean square; backward both
@@ -88,6 +95,14 @@ static void push_one_pass(const CostShape *shape, CostOps *ops, double rows, dou
     ops->op[ops->count - 1].u.memory.norm = cost_norm_left(&shape->accelerator, rows, cols);
 }
 
+static void push_widened(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+{
+    if (pass == COST_FORWARD || shape->spec->training.recompute.mode != SPEC_RECOMPUTE_FULL)
+        push_chain(ops, &widened_norm, elements);
+    if (pass != COST_FORWARD)
+        push_chain(ops, &widened_norm_backward, elements);
+}
+
 /* A norm of `rows` of `cols` elements of `in` bytes each, whose output has `out`. */
 static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double rows, double cols,
                       double in, double out)
@@ -100,7 +115,9 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     const bool eager = cost_norm_spelled_out(shape->spec) && !execution->compiled;
     const bool wide = in > shape->element_bytes;
     const int sums = sums_apart(shape, pass);
-    if (eager && pass == COST_FORWARD) {
+    if (execution->framework.kernels.norm_on_fp32_copy && !wide && !execution->compiled) {
+        push_widened(shape, ops, pass, elements);
+    } else if (eager && pass == COST_FORWARD) {
         push_chain(ops, wide ? &wide_norm : &eager_norm, elements);
     } else if (eager) {
         push_chain(ops, wide ? &wide_norm_backward : &eager_norm_backward, elements);

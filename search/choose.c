@@ -78,14 +78,19 @@ static bool prefer(int *field, int preferred)
     return takes;
 }
 
-/* Takes what the framework's recipe prefers where the scenario says "auto"; false: nothing. */
-static bool take_preferred(Spec *spec)
+/* Takes what the framework's recipe prefers where the scenario says "auto", its micro-batch if asked; a tensor degree
+ * brings the software's own sequence parallelism. false: nothing. */
+static bool take_preferred(Spec *spec, bool micro_batch)
 {
     SpecTraining *training = &spec->training;
     SpecParallel *parallel = &spec->parallel;
-    bool any = prefer(&training->micro_batch, training->micro_batch_preferred);
-    any = prefer(&parallel->tensor, parallel->tensor_preferred) || any;
+    const bool splits = parallel->tensor_preferred > 1 && parallel->tensor == SPEC_AUTO;
+    bool any = prefer(&parallel->tensor, parallel->tensor_preferred);
+    if (splits)
+        any =
+            prefer(&parallel->sequence_parallel, spec->execution.framework.defaults.sequence_parallel) || any;
     any = prefer(&parallel->pipeline, parallel->pipeline_preferred) || any;
+    any = (micro_batch && prefer(&training->micro_batch, training->micro_batch_preferred)) || any;
     if ((int)training->recompute.mode == SPEC_AUTO && training->recompute_preferred.every_n_layers > 0) {
         training->recompute = training->recompute_preferred;
         any = true;
@@ -93,14 +98,17 @@ static bool take_preferred(Spec *spec)
     return any;
 }
 
-/* What is "auto" is the recipe's where all that it prefers fits together. */
+/* What is "auto" is the recipe's where all that it prefers fits together, or all but its micro-batch: that is what people
+ * cut first when memory lacks. */
 static bool choose(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
                    bool *ret_fits, GError **error)
 {
-    g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
-    if (take_preferred(trial)) {
+    const bool cuts = spec->training.micro_batch == SPEC_AUTO && spec->training.micro_batch_preferred > 0;
+    for (int i = 0; i <= (cuts ? 1 : 0); i++) {
+        g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
         g_autoptr(GError) none = NULL; /* a preferred layout need not divide these GPUs or this batch */
-        if (choose_freely(trial, reserve_bytes, stop, ret_spec, ret_fits, &none) && *ret_fits)
+        if (take_preferred(trial, i == 0) &&
+            choose_freely(trial, reserve_bytes, stop, ret_spec, ret_fits, &none) && *ret_fits)
             return true;
     }
     return choose_freely(spec, reserve_bytes, stop, ret_spec, ret_fits, error);

@@ -30,6 +30,8 @@ static const SpecField kernels_fields[] = {
         SpecRecipeKernels, fused_mla_rope, "true", 0,
         "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
     FLAG(SpecRecipeKernels, norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
+    FLAG(SpecRecipeKernels, norm_on_fp32_copy,
+         "A fused norm works on an fp32 copy of its input; the backward makes both again."),
     SPEC_F_BOOL(
         SpecRecipeKernels, softmax_upcasts_fp32, "true", 0,
         "Unfused softmax casts scores to fp32 and back; false: it divides, masks and takes it in 16 bits."),

@@ -294,6 +294,27 @@ static void test_heads_have_nics(void)
     }
 }
 
+/* Behind one leaf a hash has no choice; beyond it endless messages take 95/60 of the wire. */
+static void test_hashed(void)
+{
+    static const int ops[] = {COST_ALL_REDUCE, COST_ALL_GATHER, COST_REDUCE_SCATTER};
+    SpecCluster balanced = cluster(), hashed = balanced, wide = balanced;
+    hashed.network.routing = wide.network.routing = SPEC_ROUTING_ECMP;
+    wide.network.leaf_gpus = 64;
+    for (guint o = 0; o < G_N_ELEMENTS(ops); o++)
+        for (int nodes = 1; nodes <= 64; nodes *= 2) {
+            const CostGroup group = GROUP(8 * nodes, 8, 1);
+            const double even = seconds(&balanced, ops[o], exp2(40), group),
+                         got = seconds(&hashed, ops[o], exp2(40), group);
+            g_assert_cmpfloat(seconds(&wide, ops[o], exp2(40), group), ==, even);
+            if (nodes <= 32)
+                g_assert_cmpfloat(got, ==, even);
+            else
+                within(got, even * 0.95 / 0.60 / (1 + 0.02 * log2(nodes / 2.0)), 0.02);
+        }
+    g_assert_cmpfloat(balanced.accelerator.model.collectives.net_congestion_frac, ==, 0.02);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -312,5 +333,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/sm-share", test_sm_share);
     g_test_add_func("/collective/uneven", test_uneven);
     g_test_add_func("/collective/heads-have-nics", test_heads_have_nics);
+    g_test_add_func("/collective/hashed", test_hashed);
     return g_test_run();
 }

@@ -298,7 +298,14 @@ static void test_choose_preferred(void)
     g_assert_true(search_choose(spec, chosen, &error));
     g_assert_cmpint(chosen->parallel.tensor, ==, 2);
     g_assert_cmpint(chosen->parallel.pipeline, ==, 2);
-    spec->parallel.tensor = SPEC_AUTO;
+    spec->parallel.tensor = spec->parallel.sequence_parallel = SPEC_AUTO;
+    spec->execution.framework.defaults.sequence_parallel = true;
+    spec->training.micro_batch_preferred = 63; /* of 64 samples none such: the layout stays */
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_cmpint(chosen->parallel.tensor, ==, 4);
+    g_assert_cmpint(chosen->parallel.pipeline, ==, 2);
+    g_assert_cmpint(chosen->parallel.sequence_parallel, ==, 1);
+    g_assert_cmpint(64 % chosen->training.micro_batch, ==, 0);
     spec->parallel.tensor_preferred = 3; /* not of eight GPUs */
     g_assert_true(search_choose(spec, chosen, &error));
     g_assert_no_error(error);
