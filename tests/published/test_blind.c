@@ -12,7 +12,7 @@
 #define THIRD_SHA256  "f636425ea51b0b60e3d93bc3183d04d204480a3bd5727740e08a25265ce747f1"
 #define FOURTH_SHA256 "1f206da2afa5f8c559a70e7d937333adb2046efd6d45bbdf033f3f3a824e905b"
 #define FIFTH_SHA256  "d8bbc01c2ca6d36045d465760b1ed60488a34d630af38c825aafe1cc1b14a8c0"
-#define SIXTH_SHA256  "7ad228e64d658feaa8166ce0138739d9ac45a755e69161aea46a71c98e8df426"
+#define SIXTH_SHA256  "eac24c57f274271fbba3ebaeb58ccfd1815a255d4c7d2f4a4acb92eb0bb1bb32"
 
 static char *path_of(const char *name)
 {
