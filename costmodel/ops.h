@@ -242,7 +242,7 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
 /* The ops of a forward list that write what the attention core reads. */
 typedef struct CostProjections {
     int last;              /* GEMM beside which the collective of the input runs */
-    int query, key, value; /* GEMMs */
+    int query, key, value; /* products, or the norm behind them */
     int spread;            /* keys and values over the heads; COST_OUTSIDE: not */
 } CostProjections;
 /* The attention core, and what it keeps. Returns the op that writes its output. */

@@ -99,21 +99,26 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
                      shape->tokens * width, cost_both_ways(bytes, bytes), fused ? 2 : 6 + 2 * (int)joins);
 }
 
-/* Queries and keys, products of `gemm`, each normed over its heads: the norm's backward reads what came in. */
-static void push_qk_norm(const CostShape *shape, CostPass pass, int gemm, CostOps *ops)
+/* Queries and keys, products of `gemm`, each normed over its heads, as a part of the attention block: the norm's backward
+ * reads what came in. Returns the op that writes what attention reads. */
+static int push_qk_norm(const CostShape *shape, CostPass pass, int gemm, CostOps *ops)
 {
     const double wide = shape->element_bytes * shape->tokens * shape->head_dim;
     if (!shape->spec->model.qk_norm) {
-        return;
+        return gemm;
     }
     const int norm = ops->count;
     cost_push_norm(shape, ops, pass, shape->tokens * (shape->heads + shape->kv_heads), shape->head_dim);
+    for (int i = norm; i < ops->count; i++) {
+        ops->op[i].module = COST_MODULE_ATTENTION_PROJECTION;
+    }
     if (pass == COST_FORWARD && ops->count > norm) {
         cost_keep(ops, (CostTensor){"query before norm", wide * shape->heads, gemm, .kept_by = norm,
                                     .weight_grad = true});
         cost_keep(ops, (CostTensor){"key before norm", wide * shape->kv_heads, gemm, .product = 1,
                                     .kept_by = norm, .weight_grad = true});
     }
+    return ops->count > norm ? ops->count - 1 : gemm;
 }
 
 /* The block's input, as its first linear layers read it. */
@@ -223,10 +228,10 @@ static CostProjections push_projections(const CostShape *shape, CostPass pass, i
         keep_input(shape, input, gemm, ops);
     }
     push_qkv_bias(shape, pass, width, ops);
-    push_qk_norm(shape, pass, gemm, ops);
+    const int normed = push_qk_norm(shape, pass, gemm, ops);
     push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
     const int spread = push_repeat(shape, pass, ops);
-    return (CostProjections){.last = gemm, .query = gemm, .key = gemm, .value = gemm, .spread = spread};
+    return (CostProjections){.last = gemm, .query = normed, .key = normed, .value = gemm, .spread = spread};
 }
 
 /* Casts before the projections: one linear, or the four of latent attention. */

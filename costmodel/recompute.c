@@ -40,10 +40,16 @@ static bool only_scattered(const CostOps *ops, int index)
     return scatters(ops, index + 1) || (copied && scatters(ops, index + 2));
 }
 
+/* Products that the policy neither keeps nor counts: a grouped product of experts is no matmul, routers run again. */
+static bool never_kept(const CostOp *op)
+{
+    return op->module == COST_MODULE_MOE || op->module == COST_MODULE_ROUTER;
+}
+
 /* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return; gathers run again, and
- * so do maxima that ranks agree on. Linear layers that are apart are a matmul each. Eager code runs again what the policy
- * does not keep, needed or not; of a compiled graph what only a reduce-scatter reads is left out.
- * Source: [torchtitan] parallelize_llama.py, _save_list */
+ * so do maxima that ranks agree on and grouped products. Linear layers that are apart are a matmul each. Eager code runs
+ * again what the policy does not keep, needed or not; of a compiled graph what only a reduce-scatter reads is left out.
+ * Source: [torchtitan] parallelize_llama.py, _save_list; activation_checkpoint.py, force_recompute_mm_shapes_by_fqns */
 static bool selective_op_recomputes(const Spec *spec, const CostOps *ops, int index, int product)
 {
     const CostOp *op = &ops->op[index];
@@ -60,12 +66,15 @@ static bool selective_op_recomputes(const Spec *spec, const CostOps *ops, int in
     if (op->kind != COST_OP_GEMM) {
         return true;
     }
+    if (never_kept(op)) {
+        return true;
+    }
     if (spec->execution.compiled && only_scattered(ops, index)) {
         return false;
     }
     int before = MIN(product, products(op) - 1);
     for (int i = 0; i < index; i++) {
-        before += ops->op[i].kind == COST_OP_GEMM ? products(&ops->op[i]) : 0;
+        before += ops->op[i].kind == COST_OP_GEMM && !never_kept(&ops->op[i]) ? products(&ops->op[i]) : 0;
     }
     return before % 2 == 1;
 }

@@ -427,6 +427,53 @@ static void scattered_product(void)
     }
 }
 
+/* Grouped products of experts and routers are not among the products that the policy keeps by turns; what the norms of
+ * queries and keys write is made again from the products that it keeps. */
+static void products_never_kept(void)
+{
+    static const struct {
+        const char *op;
+        bool again;
+    } wanted[] = {{"qkv", true},
+                  {"attention out", true},
+                  {"router", true},
+                  {"experts in", true},
+                  {"experts out", true}};
+    Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_SELECTIVE_OP});
+    CostShape shape;
+    CostGraph graph;
+    guint seen = 0, kept = 0;
+    spec.execution.framework.kernels.separate_projections = true;
+    spec.parallel.context = spec.parallel.tensor = 1;
+    spec.parallel.sequence_parallel = 0;
+    spec.model.qk_norm = true;
+    spec.model.norm = SPEC_NORM_RMSNORM;
+    spec.model.moe =
+        (SpecMoe){.experts = 8, .top_k = 2, .expert_ffn_hidden = spec.model.hidden, .layer_step = 1};
+    cost_shape_init(&shape, &spec);
+    cost_graph_layer(&shape, 0, &graph);
+    const CostOps *forward = &graph.pass[COST_FORWARD];
+    for (int i = 0; i < forward->count; i++)
+        for (guint k = 0; k < G_N_ELEMENTS(wanted); k++)
+            if (strcmp(forward->op[i].name, wanted[k].op) == 0) {
+                g_assert_cmpint(cost_recomputes_op(&spec, forward, i), ==, wanted[k].again);
+                seen++;
+            }
+    g_assert_cmpuint(seen, ==, G_N_ELEMENTS(wanted));
+    for (int i = 0; i < forward->kept_count; i++) {
+        const char *name = forward->kept[i].name;
+        const bool product = strcmp(name, "query before norm") == 0 || strcmp(name, "value") == 0,
+                   made = strcmp(name, "query") == 0 || strcmp(name, "key") == 0 ||
+                          strcmp(name, "key before norm") == 0 ||
+                          strcmp(name, "expert activation input") == 0;
+        const bool dropped = cost_drops_tensor(&spec, forward, &forward->kept[i], COST_RECOMPUTE_OP_SOME);
+        if (product || made)
+            g_assert_cmpint(dropped, ==, made);
+        kept += product || made;
+    }
+    g_assert_cmpuint(kept, ==, 6);
+}
+
 /* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
 static void many_layers(void)
 {
@@ -446,6 +493,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/gpt", gpt);
     g_test_add_func("/graph/recomputed", recomputed);
     g_test_add_func("/graph/scattered-product", scattered_product);
+    g_test_add_func("/graph/products-never-kept", products_never_kept);
     g_test_add_func("/graph/moved", moved);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);
