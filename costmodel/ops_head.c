@@ -185,8 +185,8 @@ static void push_loss(const CostShape *shape, CostOps *ops, CostMemoryKernel ker
                      kernels - (apart ? 2 : 0) - wide);
 }
 
-/* The gradient of the logits, which both backward products read, has rows as long as the rank's vocabulary; on Volta the
- * forward's output counts too. */
+/* The logits that the head writes and their gradient, which both its backward products read, have rows as long as the
+ * rank's vocabulary: one kernel serves what is aligned least.   Source: [OddLogits] */
 static int vocab_align(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
@@ -220,9 +220,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
                                       vocab, shape->head_dtype);
-    if (pass != COST_FORWARD || shape->accelerator.generation == SPEC_GENERATION_VOLTA) {
-        ops->op[gemm].u.gemm.align = vocab_align(shape);
-    }
+    ops->op[gemm].u.gemm.align = vocab_align(shape);
     cost_push_tensor_in(shape, ops, pass, module, gemm);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;

@@ -80,11 +80,43 @@ static void by_element(void)
     }
 }
 
+/* The head's products under an odd vocabulary: what they write or read has rows of an odd count, of a multiple of 4, and of
+ * 8, where nothing counts, nor where the software or its compiler pads. */
+static void odd_rows(void)
+{
+    static const struct {
+        int vocab, tensor, align;
+        bool odd_vocab, compiled;
+    } cases[] = {{50257, 1, 1, true, false}, {50257, 2, 1, true, false},  {50260, 1, 4, true, false},
+                 {50304, 1, 0, true, false}, {50257, 1, 0, false, false}, {50257, 1, 0, true, true}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Spec spec = fixture_spec(cases[i].tensor, false);
+        spec.model.vocab = cases[i].vocab;
+        spec.execution.compiled = cases[i].compiled;
+        spec.execution.framework.kernels.compiler_pads = true;
+        spec.execution.framework.kernels.odd_vocab = cases[i].odd_vocab;
+        CostShape shape;
+        cost_shape_init(&shape, &spec);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+            CostOps ops = {.count = 0};
+            cost_ops_head(&shape, (CostPass)pass, &ops);
+            int products = 0;
+            for (int k = 0; k < ops.count; k++)
+                if (ops.op[k].kind == COST_OP_GEMM) {
+                    g_assert_cmpint(ops.op[k].u.gemm.align, ==, cases[i].align);
+                    products++;
+                }
+            g_assert_cmpint(products, ==, 1);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/loss/rows-read-again", rows_read_again);
     g_test_add_func("/loss/autocast", autocast);
     g_test_add_func("/loss/by-element", by_element);
+    g_test_add_func("/loss/odd-rows", odd_rows);
     return g_test_run();
 }
