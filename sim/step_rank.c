@@ -129,15 +129,31 @@ static double passing_gradients_bytes(const Step *step, int rank)
     return most;
 }
 
-/* Outputs of a layer's two row-parallel linears that a collective's stream has used: the allocator frees them when the GPU
- * has passed them, behind the host by the layers it launches ahead, at most as many as the launch queue takes.
+/* Layers whose launches are one backward's that runs its forward again. */
+#define BACKWARD_LAUNCHES 3
+
+/* Outputs that a collective's stream has used in the layers that the host is `ahead` of the GPU in a forward, of a queue that
+ * takes `most`: two row-parallel linears a layer; of a backward that runs its forward again, those and the gradients of the
+ * two blocks' inputs. Without that a backward frees more than it holds. Pipeline ranks that wait for messages empty the queue
+ * between the two passes. */
+static double held_outputs(const Spec *spec, double ahead, double most)
+{
+    const double forward = 2 * fmin(ahead, most);
+    if (spec->training.recompute.mode != SPEC_RECOMPUTE_FULL)
+        return forward;
+    if (spec->parallel.pipeline > 1)
+        return fmax(forward, 4 * fmin(ahead, most / BACKWARD_LAUNCHES));
+    return forward + 4 * fmin(ahead, fmax(most - ahead, 0) / BACKWARD_LAUNCHES);
+}
+
+/* The allocator frees these when the GPU has passed them, behind the host by the layers it launches ahead.
  * Source: [PyTorchRecordStream] */
 static double held_outputs_bytes(const Step *step, int rank)
 {
     const CostShape *shape = &step->shape;
     const double most = step->spec->execution.framework.allocator.launch_lead_layers;
     double ahead = 0;
-    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel) {
+    if (most <= 0 || shape->tensor < 2) {
         return 0;
     }
     for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
@@ -148,7 +164,7 @@ static double held_outputs_bytes(const Step *step, int rank)
         }
         ahead = fmax(ahead, layers);
     }
-    return 2 * fmin(ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
+    return held_outputs(step->spec, ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
 }
 
 /* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, flat gradients of the
@@ -167,8 +183,7 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
     }
     const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
     const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + held_outputs_bytes(step, rank) +
-           cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
+    return loss + cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
@@ -230,6 +245,7 @@ void step_fill_rank(Step *step, int rank)
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
+    out->awaited_bytes = step_bytes(held_outputs_bytes(step, rank));
     fill_compression(step, params.dense, out);
     step_offload_rank(step, rank, &params, out);
 }

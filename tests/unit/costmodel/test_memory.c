@@ -446,22 +446,29 @@ static void passing_head_gradients(void)
 }
 
 /* Two outputs of 2,048 x 4,096 in 16 bits for each layer that the host is ahead of the GPU: all 32, at most as many as the
- * queue takes, none where the GPU waits for the host. */
+ * queue takes, none where the GPU waits for the host; with every layer's recomputation four more for each whose backward the
+ * queue takes too, three layers' room: of 44, 4. Split sequences or not. In pipelines of four either pass alone. */
 static void held_outputs(void)
 {
     static const struct {
-        const char *lead, *host;
+        const char *lead, *host, *recompute, *split, *stages;
         double layers;
-    } CASES[] = {{"1000", "0", 32}, {"3", "0", 3}, {"0", "0", 0}, {"1000", "1", 0}};
+    } CASES[] = {{"1000", "0", "none", "true", "1", 32}, {"3", "0", "none", "true", "1", 3},
+                 {"0", "0", "none", "true", "1", 0},     {"1000", "1", "none", "true", "1", 0},
+                 {"44", "0", "none", "false", "1", 32},  {"44", "0", "full", "false", "1", 40},
+                 {"1000", "0", "full", "true", "1", 96}, {"3", "0", "full", "true", "1", 3},
+                 {"1000", "0", "full", "true", "4", 16}, {"9", "0", "full", "true", "4", 8}};
     OrrArena *arena = orr_arena_new();
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         g_autofree char *lead =
             g_strconcat("execution.framework.allocator.launch_lead_layers=", CASES[i].lead, NULL);
         g_autofree char *host = g_strconcat("execution.framework.host.kernel_host_s=", CASES[i].host, NULL);
-        const Report report =
-            run_sets((const char *[]){"parallel.pipeline=1", "parallel.sequence_parallel=true",
-                                      "execution.framework.loss.kernel=fused", lead, host, NULL},
-                     arena);
+        g_autofree char *recompute = g_strconcat("training.recompute=", CASES[i].recompute, NULL);
+        g_autofree char *split = g_strconcat("parallel.sequence_parallel=", CASES[i].split, NULL);
+        g_autofree char *stages = g_strconcat("parallel.pipeline=", CASES[i].stages, NULL);
+        const Report report = run_sets((const char *[]){stages, split, recompute, lead, host,
+                                                        "execution.framework.loss.kernel=fused", NULL},
+                                       arena);
         g_assert_cmpfloat(report.reserved_bytes - report.peak_bytes, ==,
                           2 * CASES[i].layers * 2048 * 4096 * 2);
     }
