@@ -295,10 +295,11 @@ static const SpecField tensor_fields[] = {
          "8- and 4-bit recipes cast activations before tensor ranks gather them."),
     FLAG(SpecRecipeTensor, reduces_maximum,
          "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
-    FLAG(SpecRecipeTensor, shares_maxima,
-         "Delayed scales (precision fp8): behind each pass of a chunk all ranks of its stage agree on the "
-         "maxima of "
-         "its casts (Transformer Engine: reduce_amax)."),
+    SPEC_F_WORD(
+        SpecRecipeTensor, shares_maxima, &spec_words_maxima, "\"none\"", 0,
+        "Delayed scales (precision fp8): who agrees on the maxima of a chunk's casts behind each of its "
+        "passes: nobody, the tensor and context ranks (Megatron's tp_only_amax_red) or all ranks of its "
+        "stage (Transformer Engine: reduce_amax)."),
 };
 static const SpecTable tensor_table = {.name = "tensor",
                                        .help = "How tensor-parallel ranks exchange activations.",

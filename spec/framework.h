@@ -62,7 +62,8 @@ typedef struct SpecRecipeTensor {
     bool chunked_tensor_overlap, local_chunk_gemms, sums_pieces, overlap_tensor_backward,
         keeps_gathered_input;
     double tensor_layout_copies;
-    bool tensor_gather_8bit, reduces_maximum, shares_maxima, gathers_each_projection, cuts_latents;
+    bool tensor_gather_8bit, reduces_maximum, gathers_each_projection, cuts_latents;
+    SpecSharedMaxima shares_maxima;
 } SpecRecipeTensor;
 
 /* How context-parallel ranks exchange keys and values. */
