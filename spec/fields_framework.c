@@ -45,6 +45,10 @@ static const SpecField kernels_fields[] = {
          "Queries, keys and values, and the two inputs of a gated MLP, are a linear layer each."),
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
+    FLAG(SpecRecipeKernels, casts_order_scales,
+         "mxfp8: casts write the scales of activations in the order that products read, but of those that "
+         "tensor ranks gather; else kernels of their own order them before each product, as they do a "
+         "weight's."),
     FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
     SPEC_F_BOOL(
         SpecRecipeKernels, latent_heads_blackwell, "true", 0,
