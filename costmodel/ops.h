@@ -230,9 +230,11 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
  * order. */
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module);
 /* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
- * `groups` of a grouped product at once. Nothing for other recipes. */
+ * `groups` of a grouped product at once; m k + k n elements of `size` m, n, k, one scale for 32 (16 in 4 bits), read and
+ * written. Where casts write them so (casts_order_scales) only the weight's, the second operand, are left. Nothing for
+ * other recipes.   Source: [TransformerEngine] swizzled scales, module/linear.py (optimize_for_gemm) */
 void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
-                      double groups);
+                      double groups, bool has_weight);
 /* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
  * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);

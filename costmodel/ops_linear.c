@@ -13,17 +13,26 @@ double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
     return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
 }
 
-/* m k + k n elements, one scale for 32 (16 in 4 bits), read and written. Source: [TransformerEngine] swizzled scales */
-void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
-                      double groups)
+/* Whether casts write the scales of activations in the order of products: not of those that tensor ranks gather. */
+static bool casts_order_scales(const CostShape *shape)
 {
-    const bool fp4 = shape->linear_dtype == SPEC_FP4;
-    if (!fp4 && shape->spec->training.precision != SPEC_PRECISION_MXFP8) {
+    const Spec *spec = shape->spec;
+    return spec->execution.framework.kernels.casts_order_scales &&
+           spec->training.precision == SPEC_PRECISION_MXFP8 &&
+           (shape->tensor < 2 || !spec->parallel.sequence_parallel);
+}
+
+void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
+                      double groups, bool has_weight)
+{
+    const bool fp4 = shape->linear_dtype == SPEC_FP4, ordered = casts_order_scales(shape);
+    if ((!fp4 && shape->spec->training.precision != SPEC_PRECISION_MXFP8) || (ordered && !has_weight)) {
         return;
     }
-    const double elements = groups * (size[0] + size[1]) * size[2];
+    const double elements = groups * (ordered ? size[1] : size[0] + size[1]) * size[2];
     const double scale = 1.0 / (fp4 ? 16 : 32);
-    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, elements, cost_both_ways(scale, scale), 2);
+    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, elements, cost_both_ways(scale, scale),
+                     ordered ? 1 : 2);
 }
 
 /* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
@@ -32,7 +41,7 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
                               const double size[3], double groups, SpecDtype dtype)
 {
     if (dtype == shape->linear_dtype) {
-        cost_push_scales(shape, ops, module, size, groups);
+        cost_push_scales(shape, ops, module, size, groups, false);
     }
     CostOp *op =
         cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
@@ -59,9 +68,10 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
 {
     if (pass != COST_BACKWARD_WEIGHT && dtype == shape->linear_dtype) {
         cost_push_weight_cast(shape, ops, module, pass, in * out);
-        cost_push_scales(
-            shape, ops, module,
-            pass == COST_FORWARD ? (const double[]){tokens, out, in} : (const double[]){tokens, in, out}, 1);
+        cost_push_scales(shape, ops, module,
+                         pass == COST_FORWARD ? (const double[]){tokens, out, in}
+                                              : (const double[]){tokens, in, out},
+                         1, true);
     }
     cost_push_autocast_weight(shape, ops, module, pass, in * out);
     int gemm = ops->count;

@@ -181,7 +181,7 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
             cost_push_weight_cast(shape, ops, COST_MODULE_MOE, pass, experts * in * out);
         }
         if (!fused_mlp(shape)) {
-            cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
+            cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts, true);
         }
         cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, n, k, experts, shape->linear_dtype);
         gemm = ops->count - 1;

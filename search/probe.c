@@ -226,7 +226,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, int k
     ret_spec->offload.activation_layers = 0; /* what leaves is search_activations()'s affair */
     ret_spec->execution.framework.pipeline.balances_head = false;
     ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */
-    ret_spec->execution.framework.tensor.shares_maxima = false;   /* over ranks that a probe has not */
+    ret_spec->execution.framework.tensor.shares_maxima =
+        SPEC_MAXIMA_NONE; /* over ranks that a probe has not */
 }
 
 static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)

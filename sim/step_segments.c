@@ -194,14 +194,17 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 /* Of a product: maxima of its input, weight and output, or of its output's gradient. Four products a layer. */
 #define MAXIMA_BYTES (4 * 3 * 4.0)
 
-/* Delayed scales: behind a pass of a chunk the maxima of its casts are joined, agreed on by all ranks of the stage, and made
+/* Delayed scales: behind a pass of a chunk the maxima of its casts are joined, agreed on by the ranks that share them, and made
  * into scales: a reduction that nothing hides, and a kernel before and after. Ignored: that replicas wait for each other.
  * Source: [TransformerEngine] quantization.py, reduce_and_update_fp8_tensors() */
 static void add_shared_maxima(const Spec *spec, SimStage *stage)
 {
-    const int ranks = cost_group(spec, COST_RANKS_ALL).ranks / spec->parallel.pipeline;
-    if (!spec->execution.framework.tensor.shares_maxima || spec->training.precision != SPEC_PRECISION_FP8 ||
-        ranks < 2 || stage->layers == 0)
+    const SpecSharedMaxima among = spec->execution.framework.tensor.shares_maxima;
+    const int ranks = among == SPEC_MAXIMA_ALL
+                          ? cost_group(spec, COST_RANKS_ALL).ranks / spec->parallel.pipeline
+                          : spec->parallel.tensor * spec->parallel.context;
+    if (among == SPEC_MAXIMA_NONE || spec->training.precision != SPEC_PRECISION_FP8 || ranks < 2 ||
+        stage->layers == 0)
         return;
     SimWork work =
         step_collective(spec,

@@ -52,6 +52,10 @@ static const SpecField kernels_fields[] = {
          "Queries, keys and values, and the two inputs of a gated MLP, are a linear layer each."),
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
+    FLAG(SpecRecipeKernels, casts_order_scales,
+         "mxfp8: casts write the scales of activations in the order that products read, but of those that "
+         "tensor ranks gather; else kernels of their own order them before each product, as they do a "
+         "weight's."),
     FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
     SPEC_F_BOOL(
         SpecRecipeKernels, latent_heads_blackwell, "true", 0,
@@ -303,10 +307,11 @@ static const SpecField tensor_fields[] = {
          "8- and 4-bit recipes cast activations before tensor ranks gather them."),
     FLAG(SpecRecipeTensor, reduces_maximum,
          "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
-    FLAG(SpecRecipeTensor, shares_maxima,
-         "Delayed scales (precision fp8): behind each pass of a chunk all ranks of its stage agree on the "
-         "maxima of "
-         "its casts (Transformer Engine: reduce_amax)."),
+    SPEC_F_WORD(
+        SpecRecipeTensor, shares_maxima, &spec_words_maxima, "\"none\"", 0,
+        "Delayed scales (precision fp8): who agrees on the maxima of a chunk's casts behind each of its "
+        "passes: nobody, the tensor and context ranks (Megatron's tp_only_amax_red) or all ranks of its "
+        "stage (Transformer Engine: reduce_amax)."),
 };
 static const SpecTable tensor_table = {.name = "tensor",
                                        .help = "How tensor-parallel ranks exchange activations.",

@@ -18,7 +18,7 @@ typedef struct SpecRecipeKernels {
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
     bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
     double attention_speed_frac;
-    bool early_cudnn, latent_heads_blackwell;
+    bool early_cudnn, latent_heads_blackwell, casts_order_scales;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, pageable_checkpoints, compiler,
@@ -63,7 +63,8 @@ typedef struct SpecRecipeTensor {
     bool chunked_tensor_overlap, local_chunk_gemms, sums_pieces, overlap_tensor_backward,
         keeps_gathered_input;
     double tensor_layout_copies;
-    bool tensor_gather_8bit, reduces_maximum, shares_maxima, gathers_each_projection, cuts_latents;
+    bool tensor_gather_8bit, reduces_maximum, gathers_each_projection, cuts_latents;
+    SpecSharedMaxima shares_maxima;
 } SpecRecipeTensor;
 
 /* How context-parallel ranks exchange keys and values. */

@@ -51,6 +51,7 @@ WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
 WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
       "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(gathers, "a time when gathers begin", "step", "step-if-interleaved", "use", "validation");
+WORDS(maxima, "ranks that share maxima", "none", "tensor", "all");
 WORDS(shared_by, "whose a rate is", "all", "node");
 WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
 WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");

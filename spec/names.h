@@ -240,6 +240,13 @@ typedef enum {
     SPEC_GATHERS_VALIDATION,          /* not in the step: behind each one a validation gathers */
 } SpecGathersBegin;
 
+/* Ranks that agree on the maxima of a chunk's casts behind each pass, delayed scales. */
+typedef enum {
+    SPEC_MAXIMA_NONE,
+    SPEC_MAXIMA_TENSOR, /* those that hold parts of the same layer: tensor and context ranks */
+    SPEC_MAXIMA_ALL     /* all of the stage */
+} SpecSharedMaxima;
+
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
 typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
@@ -268,7 +275,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_data_scheme, spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode,
     spec_words_spread, spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
     spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
-    spec_words_slow_part, spec_words_gathers;
+    spec_words_slow_part, spec_words_gathers, spec_words_maxima;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

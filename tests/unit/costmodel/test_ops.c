@@ -367,6 +367,34 @@ static void casts(void)
     }
 }
 
+/* Casts that order scales leave a kernel for each weight and none before weight gradients; gathered activations are ordered
+ * as before, and other recipes have nothing to order or order all. */
+static void ordered_scales(void)
+{
+    const double weights = 4096.0 * (6144 + 4096 + 28672 + 14336); /* qkv, out, MLP in, MLP out */
+    for (int tensor = 1; tensor <= 4; tensor += 3) {
+        Spec spec = make_spec(tensor, tensor > 1, SPEC_ATTENTION_CUDNN);
+        spec.training.precision = SPEC_PRECISION_MXFP8;
+        spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+        double before[COST_PASS_COUNT], after[COST_PASS_COUNT];
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+            spec.execution.framework.kernels.casts_order_scales = false;
+            CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);
+            before[pass] = move_bytes(&ops, "scales");
+            spec.execution.framework.kernels.casts_order_scales = true;
+            ops = fixture_layer_ops(&spec, (CostPass)pass);
+            after[pass] = move_bytes(&ops, "scales");
+            g_assert_true(tensor == 1 || (after[pass] <= before[pass] && after[pass] >= before[pass]));
+        }
+        g_assert_cmpfloat(before[COST_BACKWARD_WEIGHT], >, 0);
+        if (tensor == 1) {
+            g_assert_cmpfloat(after[COST_BACKWARD_WEIGHT], ==, 0);
+            g_assert_cmpfloat_with_epsilon(after[COST_FORWARD], 2 * weights / 32, 1);
+            g_assert_cmpfloat_with_epsilon(after[COST_BACKWARD_INPUT], 2 * weights / 32, 1);
+        }
+    }
+}
+
 /* What stops early leaves out the MLP's output linear, its reduction and the sum behind it. */
 static void stops_early(void)
 {
@@ -398,6 +426,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/selective-products", selective_products);
     g_test_add_func("/ops/selective-picks-the-core", selective_picks_the_core);
     g_test_add_func("/ops/extents", extents);
+    g_test_add_func("/ops/ordered-scales", ordered_scales);
     g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
     g_test_add_func("/ops/softmax-reads-a-mask", softmax_reads_a_mask);
     g_test_add_func("/ops/latent-attention-falls-back", latent_attention_falls_back);

@@ -28,7 +28,7 @@ static Report run(const char *const *sets, OrrArena *arena)
 
 #define SETS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static const char OFF[] = "execution.framework.tensor.shares_maxima=false", FP8[] = "training.precision=fp8";
+static const char OFF[] = "execution.framework.tensor.shares_maxima=none", FP8[] = "training.precision=fp8";
 
 /* Picoseconds of the exchanges of one step. */
 static int64_t exchanges_ps(const char *const *with, const char *const *without)
@@ -60,6 +60,21 @@ static void behind_each_pass(void)
     g_assert_cmpint(many, >, eight);
 }
 
+/* Tensor and context ranks alone: less than all, the same over any number of replicas, and what all is where there are no
+ * replicas. */
+static void among_tensor_ranks(void)
+{
+    const char tensor[] = "execution.framework.tensor.shares_maxima=tensor", many[] = "cluster.nodes=64",
+               batch[] = "training.global_batch=2048";
+    const int64_t few = exchanges_ps(SETS(FP8, tensor), SETS(FP8, OFF));
+    g_assert_cmpint(few, >, 0);
+    g_assert_cmpint(few, <, exchanges_ps(SETS(FP8), SETS(FP8, OFF)));
+    g_assert_cmpint(exchanges_ps(SETS(FP8, tensor, many, batch), SETS(FP8, OFF, many, batch)), ==, few);
+    const char eight[] = "parallel.tensor=8", context[] = "parallel.context=2";
+    g_assert_cmpint(exchanges_ps(SETS(FP8, tensor, eight, context), SETS(FP8, OFF, eight, context)), ==,
+                    exchanges_ps(SETS(FP8, eight, context), SETS(FP8, OFF, eight, context)));
+}
+
 /* Scales of their own, or one rank a stage: no step changes. */
 static void elsewhere(void)
 {
@@ -81,6 +96,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/maxima/behind-each-pass", behind_each_pass);
+    g_test_add_func("/maxima/among-tensor-ranks", among_tensor_ranks);
     g_test_add_func("/maxima/elsewhere", elsewhere);
     return g_test_run();
 }
