@@ -111,18 +111,20 @@ double cost_bucket_bytes(const Spec *spec)
     return fmax(recipe->bucket_bytes, recipe->bucket_rank_bytes * cost_dense_replicas(spec));
 }
 
-/* Shards of a unit are there from its reduction to the optimizer's zero_grad(set_to_none=True): a step's only backward makes
- * all of them. Source: PyTorch's foreach_reduce() of fully_shard, torch/optim/optimizer.py */
-static bool makes_shards(const Spec *spec)
+/* Gradients are there from their layer's backward, shards from their unit's reduction, to the optimizer's
+ * zero_grad(set_to_none=True): a step's only backward makes all of them. DistributedDataParallel keeps its own (measured: the
+ * fourth blind set). Source: PyTorch's foreach_reduce() of fully_shard, torch/optim/optimizer.py */
+static bool makes_gradients(const Spec *spec)
 {
-    return spec->execution.framework.allocator.clears_gradients && cost_shards_gradients(spec) &&
-           spec->parallel.pipeline == 1 && spec_microbatches(spec) == 1;
+    const bool own = cost_shards_gradients(spec) || cost_dense_replicas(spec) == 1;
+    return spec->execution.framework.allocator.clears_gradients && own && spec->parallel.pipeline == 1 &&
+           spec_microbatches(spec) == 1;
 }
 
 double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;
-    if (makes_shards(spec))
+    if (makes_gradients(spec))
         return gradients;
     const bool both = gradients > 4 && !cost_shards_gradients(spec); /* whole ones, beside sums in fp32 */
     return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;

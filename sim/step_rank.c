@@ -109,7 +109,9 @@ static double passing_gradients_bytes(const Step *step, int rank)
     const bool sharded = cost_shards_gradients(spec);
     const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1;
     const double expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    const double temp = sharded ? spec->execution.framework.optimizer.optimizer_temp_bytes : 0;
+    const double temp = spec->execution.framework.allocator.clears_gradients
+                            ? spec->execution.framework.optimizer.optimizer_temp_bytes
+                            : 0;
     double most = 0;
     for (int chunk = 0; each > 0 && chunk < plan->shape.chunks; chunk++) {
         const int index =

@@ -430,9 +430,10 @@ static const SpecField allocator_fields[] = {
          "16-bit gradients beside fp32 sums are dropped behind the backward that "
          "made them: they take the room "
          "of activations that it has freed."),
-    FLAG(SpecRecipeAllocator, clears_gradients,
-         "Sharded gradients are freed behind the optimizer and made anew in the backward: of a step of one "
-         "micro-batch they take the room of activations that it has freed."),
+    FLAG(
+        SpecRecipeAllocator, clears_gradients,
+        "Gradients that are sharded, or of the only replica, are freed behind the optimizer and made anew in "
+        "the backward: of a step of one micro-batch they take the room of activations that it has freed."),
     FLAG(SpecRecipeAllocator, pipeline_keeps_boundaries,
          "A pipeline stage keeps buffers for the inputs and gradients of all micro-batches of a step."),
     FLAG(SpecRecipeAllocator, pipeline_keeps_outputs,

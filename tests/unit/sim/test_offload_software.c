@@ -186,7 +186,7 @@ static void checkpoints(void)
     orr_arena_free(arena);
 }
 
-/* One rank's FSDP 2 frees gradients behind the optimizer. Short sequences: weights, gradients, moments and the roots that AdamW's
+/* One rank frees gradients behind the optimizer, sharded or not. Short sequences: weights, gradients, moments and the roots that AdamW's
  * foreach kernels make, 20 B a parameter, are the peak. Long ones: activations are, and 4 B a parameter less than with them kept. */
 static void cleared_gradients(void)
 {
@@ -205,6 +205,15 @@ static void cleared_gradients(void)
                                    0.02 * 20 * brief.parameters);
     g_assert_cmpfloat_with_epsilon(held.stages[0].peak_bytes - wide.stages[0].peak_bytes, 4 * wide.parameters,
                                    0.05 * wide.parameters);
+    for (int gpus = 1; gpus <= 2; gpus++) { /* whole gradients: replicas' hooks keep them */
+        g_autofree char *node = g_strdup_printf("cluster.gpus_per_node=%d", gpus),
+                        *samples = g_strdup_printf("training.global_batch=%d", 4 * gpus);
+        const char *const whole = "parallel.zero=0";
+        const Report freed = report_of(text, SETS(longer, more, samples, node, whole), arena),
+                     stay = report_of(text, SETS(longer, more, samples, node, whole, kept), arena);
+        g_assert_cmpfloat_with_epsilon(stay.stages[0].peak_bytes - freed.stages[0].peak_bytes,
+                                       gpus == 1 ? 4 * freed.parameters : 0, 0.05 * freed.parameters);
+    }
     orr_arena_free(arena);
 }
 
