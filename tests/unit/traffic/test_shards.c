@@ -9,9 +9,10 @@
     "{ \"model\": \"llama3.2-1b\","                                                                          \
     "  \"cluster\": { \"preset\": \"gh200\", \"nodes\": 64, \"oversubscription\": 2, \"network\": {"         \
     "    \"fidelity\": \"flow\" } },"                                                                        \
-    "  \"training\": { \"sequence_length\": 512, \"global_batch\": 128, \"micro_batch\": 2 },"               \
+    "  \"training\": { \"sequence_length\": 512, \"global_batch\": 32, \"micro_batch\": 1 },"                \
     "  \"parallel\": { \"tensor\": 2, \"data\": 32, \"zero\": 1 },"                                          \
-    "  \"execution\": { \"framework\": \"megatron-core\", \"overlap\": [\"grad_reduce\"] } }"
+    "  \"execution\": { \"framework\": \"megatron-core\", \"overlap\": [\"grad_reduce\", \"param_gather\"] " \
+    "} }"
 
 typedef struct Ran {
     int64_t step_ps;
