@@ -203,6 +203,9 @@ static void few_unreduced(void)
               four = RUN(TWO, BUCKET, EACH, SLOW),
               many = RUN(TWO, BUCKET, EACH, SLOW, "training.global_batch=512");
     g_assert_cmpfloat(many.gradients, ==, four.gradients);
+    const Ran layers = RUN(TWO, EACH, SLOW), full = RUN("parallel.zero=1", SLOW); /* no buckets: units */
+    g_assert_cmpfloat(layers.gradients, <, 0.5 * full.gradients);
+    g_assert_cmpfloat(layers.peak, <, full.peak);
     g_assert_cmpfloat(four.gradients, <=, one.gradients + 4e8); /* a bucket of the micro-batch before */
     g_assert_cmpfloat(four.gradients, <, 0.5 * whole.gradients);
     g_assert_cmpfloat(four.peak, <, whole.peak);
