@@ -76,6 +76,11 @@ static const struct {
      "sequences and training.tokens. Not simulated: LoRA and other adapters, preference and reinforcement "
      "learning.",
      "training.tokens"},
+    {"inference", "serving decoding generation prefill kv-cache rollout",
+     "Answers from a trained model. Not simulated: Orrery is about training steps. What a run evaluates "
+     "between "
+     "them is.",
+     "data.eval_every_steps"},
     {"FlashAttention", "flash2 flash3", "Attention in one kernel that keeps scores on the chip.",
      "execution.attention"},
     {"fp8", "mxfp8 nvfp4",

@@ -24,9 +24,14 @@
 #define CACHE_TRIP_S     0.15e-6
 #define SM_BLOCKS_OF_128 16 /* 2,048 threads */
 
+bool cost_has_sms(const SpecAccelerator *accelerator)
+{
+    return accelerator->generation != SPEC_GENERATION_OTHER;
+}
+
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements)
 {
-    if (rows <= 0 || row_elements <= 0)
+    if (rows <= 0 || row_elements <= 0 || !cost_has_sms(accelerator))
         return 0;
     const double registers = ROW_WARP_REGISTERS + row_elements / 32;
     const double blocks = fmax(1, floor(SM_REGISTERS / (ROW_BLOCK_THREADS * registers)));
@@ -37,7 +42,7 @@ double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double 
 double cost_walk_s(const SpecAccelerator *accelerator, double blocks, double loads)
 {
     const double at_once = SM_BLOCKS_OF_128 * fmax(1, accelerator->sm_count);
-    return blocks <= 0 ? 0 : fmax(1, blocks / at_once) * loads * CACHE_TRIP_S;
+    return blocks <= 0 || !cost_has_sms(accelerator) ? 0 : fmax(1, blocks / at_once) * loads * CACHE_TRIP_S;
 }
 
 double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes)

@@ -20,8 +20,12 @@ typedef enum {
  * reach the bandwidth: a ramp over the bytes in flight. */
 double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes);
 
+/* Whether kernels run on streaming multiprocessors (or CUs), whose warps and instructions can be what they wait for: not on
+ * generation "other", a TPU's or another's few cores with vector units of their own. */
+bool cost_has_sms(const SpecAccelerator *accelerator);
+
 /* Seconds of a kernel whose warps take a row each and wait for every load of 128 of its elements before they ask for the
- * next: rows over the warps that the registers let in, times loads, times a trip to memory. 0 for no rows.
+ * next: rows over the warps that the registers let in, times loads, times a trip to memory. 0 for no rows, and without SMs.
  * Source: [TransformerEngine] scaled_masked_softmax.cu, forward      Tested: unit/costmodel/test_memory_bound.c */
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements);
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "costmodel/kernels.h"
+#include "costmodel/memory_bound.h"
 
 #define SM_REGISTERS     65536.0
 #define BLOCK_THREADS    128.0
@@ -54,8 +55,7 @@ static double sms(const SpecAccelerator *accelerator)
 
 static bool made_of_sms(const SpecAccelerator *accelerator)
 {
-    return accelerator->generation != SPEC_GENERATION_OTHER &&
-           accelerator->generation != SPEC_GENERATION_CDNA;
+    return cost_has_sms(accelerator) && accelerator->generation != SPEC_GENERATION_CDNA;
 }
 
 /* Threads of a row: a warp up to 1,024 elements, a block of four above. */

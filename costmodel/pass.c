@@ -62,7 +62,7 @@ static double moves_s(const CostShape *shape, const CostOp *op)
                                      ? op->u.memory.sm_rate
                                      : shape->spec->execution.framework.kernels.sm_elements_per_s *
                                            cost_memory_bound_model(accelerator)->addressed_frac);
-    if (op->u.memory.addressed <= 0 || elements_per_s <= 0) {
+    if (op->u.memory.addressed <= 0 || elements_per_s <= 0 || !cost_has_sms(accelerator)) {
         return streams_s;
     }
     const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);

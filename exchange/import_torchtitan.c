@@ -242,8 +242,10 @@ void exchange_import_torchtitan(ExchangeImport *import)
                                        "quantize.grouped_mm.mx.fqns",
                                        "quantize.linear.float8.enable_fsdp_float8_all_gather"};
     const char *optimizer = exchange_import_text(import, "optimizer.name");
+    const char *components = exchange_import_text(import, "compile.components"); /* default: model and loss */
     const bool compiled = exchange_import_text(import, "compile.enable") != NULL ||
                           exchange_import_text(import, "training.compile") != NULL;
+    const bool layers = components == NULL || strstr(components, "model") != NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* what the recipe does with them is the profile's */
         exchange_import_text(import, same[i]);
     take_model(import);
@@ -262,7 +264,7 @@ void exchange_import_torchtitan(ExchangeImport *import)
                              optimizer);
     if (compiled)
         exchange_import_native_bool(import, "execution.compiled",
-                                    exchange_import_bool(import, "compile.enable", false) ||
+                                    (exchange_import_bool(import, "compile.enable", false) && layers) ||
                                         exchange_import_bool(import, "training.compile", false));
     else
         exchange_import_implied(import, "execution.compiled", "false");

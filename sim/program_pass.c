@@ -167,13 +167,14 @@ static void leave_head(const SimPlan *plan, SimWork *work, SimMemDelta *mem)
     mem->end_bytes[SIM_MEM_ACTIVATIONS] += plan->head_held_bytes;
 }
 
-/* At most two unreduced segments of sharded weights, or chunks where these are reduced as a whole. */
+/* At most two unreduced segments of sharded gradients, or chunks where these are reduced as a whole: who reduces each
+ * micro-batch waits for the one before the last. Source: FSDP2 (reduce_scatter_state), DeepSpeed (reduce_ipg_grads) */
 static bool waits_for_room(const RankBuilder *rb, const Chunk *chunk, int i, const Pass *pass, bool reduce)
 {
     const SimPlan *plan = rb->builder->plan;
     const bool begins = sim_makes_weight_gradient(pass->pass) && !chunk->grad_alive[i];
     const bool reduced = plan->whole_chunks ? begins && plan->overlap_grad_reduce : reduce;
-    return reduced && plan->zero == 3 && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
+    return reduced && (plan->zero == 3 || begins) && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
            rb->reduced[0] != SIM_NONE;
 }
 

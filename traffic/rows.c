@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/placement.h"
+#include "costmodel/states.h"
+
 /* The engine tells parts of an op's weight (at most 1/1024 of a NIC) up to 2^22 of them: a link's capacity times the
  * largest load stays below 2^32. */
 #define MOST_CAPACITY   ((int64_t)1 << 24)
@@ -134,13 +137,41 @@ static void use_pass(Rows *rows, Work *work, const TrafficParty *party, const Si
             use(rows, work, parts[i].dimension, &kinds[i], across_ps[i] / all_ps);
 }
 
+/* Replicas in shard groups: what is gathered or scattered stays in a group, and what a rank then holds of a reduction is
+ * summed over the groups. Of a buffer of 1, group and sum send over d domains: 1 - 1/d, and 2 (1 - 1/d) / shard. */
+static void use_shards(Rows *rows, Work *work, const TrafficKind *whole, int shard)
+{
+    const Spec *spec = party_of(rows, work->cls)->traffic->spec;
+    const TrafficKind kinds[] = {
+        {.ranks = whole->ranks, .step = 1, .count = shard, .from = whole->from},
+        {.ranks = whole->ranks, .step = shard, .count = whole->count / shard, .from = whole->from}};
+    const double buffers[] = {1, work->tag == SIM_TAG_GRAD_REDUCE ? 2.0 / shard : 0};
+    double sent[G_N_ELEMENTS(kinds)], all = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        const CostGroup group = cost_group_part(spec, kinds[i].ranks, kinds[i].step, kinds[i].count);
+        sent[i] = kinds[i].count > 1 ? buffers[i] * (1 - 1 / fmax(1, cost_group_domains(&group))) : 0;
+        all += sent[i];
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (sent[i] > 0)
+            use(rows, work, TRAFFIC_DATA, &kinds[i], sent[i] / all);
+}
+
+static void use_replicas(Rows *rows, Work *work, const Spec *spec, int rank)
+{
+    const TrafficKind whole = traffic_whole_group(spec, COST_RANKS_REPLICAS, rank);
+    const int shard = spec->parallel.zero > 0 ? cost_shard_degree(spec, whole.count) : whole.count;
+    if (shard > 1 && shard < whole.count)
+        use_shards(rows, work, &whole, shard);
+    else if (whole.count > 1)
+        use(rows, work, TRAFFIC_DATA, &whole, 1);
+}
+
 static void use_plan(Rows *rows, Work *work, const TrafficParty *party, const SimWork *what)
 {
     const int rank = work->cls - party->first_class;
     if (work->tag == SIM_TAG_GRAD_REDUCE || work->tag == SIM_TAG_PARAM_GATHER) {
-        const TrafficKind kind = traffic_whole_group(party->traffic->spec, COST_RANKS_REPLICAS, rank);
-        if (kind.count > 1)
-            use(rows, work, TRAFFIC_DATA, &kind, 1);
+        use_replicas(rows, work, party->traffic->spec, rank);
     } else if (work->tag == SIM_TAG_EMBEDDING_REDUCE) {
         const TrafficKind kind = {
             .pair = true, .from = rank, .to = rank == 0 ? party->plan->shape.ranks - 1 : 0};

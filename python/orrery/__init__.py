@@ -5,7 +5,8 @@
     report.step_s, report.mfu, report.memory.verdict
 
 A scenario is a path or a dict with the keys of a scenario file. Fields are overridden by ``set={"parallel.tensor": 4}`` or
-by keywords with two underscores for the dot. What Orrery refuses is an `OrreryError` with its sentence.
+by keywords with two underscores for the dot (or ``**{"parallel.tensor": 4}``). What Orrery refuses is an `OrreryError`
+with its sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Sets = Optional[Mapping[str, Any]]
 def _sets(given: Sets, fields: Mapping[str, Any]) -> Dict[str, Any]:
     sets = dict(given or {})
     for key, value in fields.items():
-        if "__" not in key:
+        if "__" not in key and "." not in key:
             raise TypeError(f"unexpected keyword {key!r}; a field of the scenario has its section, as parallel__tensor")
         sets[key.replace("__", ".")] = value
     return sets

@@ -30,6 +30,7 @@ def test_run(gpt3):
 def test_fields_and_sets_are_one(gpt3):
     assert orrery.run(gpt3, parallel__tensor=4).step_s == orrery.run(gpt3, {"parallel.tensor": 4}).step_s
     assert orrery.run(gpt3, parallel__tensor=4).step_s != orrery.run(gpt3).step_s
+    assert orrery.run(gpt3, **{"parallel.tensor": 4}).step_s == orrery.run(gpt3, parallel__tensor=4).step_s
     with pytest.raises(TypeError, match="parallel__tensor"):
         orrery.run(gpt3, tensor=4)
 

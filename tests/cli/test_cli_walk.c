@@ -166,6 +166,19 @@ static void test_import_knows_the_cluster(void)
         cli_run_clear(&same);
         cli_run_clear(&run);
     }
+    static const char *const compiled[][2] = {{"[\"model\", \"loss\"]", "\"compiled\": true"},
+                                              {"[\"loss\"]", "\"compiled\": false"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(compiled); i++) {
+        g_autofree char *text =
+            g_strdup_printf("[parallelism]\ntensor_parallel_degree = 1\n[model]\nname = \"llama3\"\nflavor = "
+                            "\"8B\"\n[compile]\nenable = true\ncomponents = %s\n",
+                            compiled[i][0]);
+        put(folder, "c.toml", text);
+        CliRun run = cli_run(folder, CLI_WORDS("import", "c.toml"));
+        assert_says(&run, compiled[i][0], compiled[i][1]);
+        g_assert_null(strstr(run.err, "compile.components"));
+        cli_run_clear(&run);
+    }
     CliRun unknown = cli_run(folder, CLI_WORDS("import", "t.toml"));
     g_assert_nonnull(strstr(unknown.err, "cluster.preset"));
     g_assert_null(strstr(unknown.out, "global_batch"));

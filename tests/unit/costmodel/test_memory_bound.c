@@ -35,6 +35,20 @@ static void test_row_warps(void)
     g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 0), ==, 0);
 }
 
+/* A machine without SMs has none of their limits: the same bytes in the same time, whatever its number of cores. */
+static void test_without_sms(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.sm_count = 2;
+    g_assert_true(cost_has_sms(&accelerator));
+    g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 4096), >, 0);
+    g_assert_cmpfloat(cost_walk_s(&accelerator, 1e6, 64), >, 0);
+    accelerator.generation = SPEC_GENERATION_OTHER;
+    g_assert_false(cost_has_sms(&accelerator));
+    g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 4096), ==, 0);
+    g_assert_cmpfloat(cost_walk_s(&accelerator, 1e6, 64), ==, 0);
+}
+
 /* Sixteen blocks an SM at once; no less than one block's walk. */
 static void test_walks(void)
 {
@@ -178,6 +192,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory-bound/norm-backward-presets", test_norm_backward_presets);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);
     g_test_add_func("/memory-bound/row-warps", test_row_warps);
+    g_test_add_func("/memory-bound/without-sms", test_without_sms);
     g_test_add_func("/memory-bound/walks", test_walks);
     g_test_add_func("/memory-bound/presets", test_presets);
     g_test_add_func("/memory-bound/streams", test_streams);

@@ -191,6 +191,29 @@ static void overlapped_shards(void)
     g_assert_true(memcmp(&without, &same, sizeof same) == 0);
 }
 
+/* Gradients that are reduced on every micro-batch do not pile up before a slow network: two buckets wait at most, however many
+ * micro-batches there are, and the step is bound by its reductions. */
+static void few_unreduced(void)
+{
+    static const char EACH[] = "execution.framework.data_parallel.reduce_each_microbatch=true",
+                      BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8",
+                      SLOW[] = "cluster.scale_out_bytes_per_s_per_gpu=1e9", TWO[] = "parallel.zero=2";
+    const Ran whole = RUN("parallel.zero=1", BUCKET, SLOW), fast = RUN(TWO, BUCKET, EACH),
+              one = RUN(TWO, BUCKET, EACH, SLOW, "training.global_batch=32"),
+              four = RUN(TWO, BUCKET, EACH, SLOW),
+              many = RUN(TWO, BUCKET, EACH, SLOW, "training.global_batch=512");
+    g_assert_cmpfloat(many.gradients, ==, four.gradients);
+    const Ran layers = RUN(TWO, EACH, SLOW), full = RUN("parallel.zero=1", SLOW); /* no buckets: units */
+    g_assert_cmpfloat(layers.gradients, <, 0.5 * full.gradients);
+    g_assert_cmpfloat(layers.peak, <, full.peak);
+    g_assert_cmpfloat(four.gradients, <=, one.gradients + 4e8); /* a bucket of the micro-batch before */
+    g_assert_cmpfloat(four.gradients, <, 0.5 * whole.gradients);
+    g_assert_cmpfloat(four.peak, <, whole.peak);
+    g_assert_cmpfloat(four.gradients, <=, fast.gradients + 4e8);
+    g_assert_cmpfloat(four.step_s, >, 3 * fast.step_s);
+    g_assert_cmpfloat_with_epsilon((many.step_s - four.step_s) / (four.step_s - one.step_s), 4, 0.1);
+}
+
 /* Where kernels behind a reduction wait for it, overlap is asked for in vain: the step, its memory and what is exposed are
  * those without any, on every micro-batch; without overlap there is nothing to hold up. */
 static void held_queue(void)
@@ -433,6 +456,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/copies-each-microbatch", copies_each_microbatch);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
+    g_test_add_func("/sharding/few-unreduced", few_unreduced);
     g_test_add_func("/sharding/held-queue", held_queue);
     g_test_add_func("/sharding/gathers-with-their-layer", gathers_with_their_layer);
     g_test_add_func("/sharding/stacked-layers", stacked_layers);
