@@ -182,6 +182,25 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, Tiled *tiled,
     return together_s(machine, compute_s, memory_s) + split->reduce_s;
 }
 
+/* Of the on-chip memory of a chip with matrix units: fp32 sums of one tile, half of what XLA gives to a product there.
+ * Source: [TpuMicrobench], xla_tpu_scoped_vmem_limit_kib */
+#define TILE_SUMS_FRAC 0.25
+
+/* Matrix units fed from memory that the compiler fills: a square tile of outputs as large as its sums find room, for which
+ * operands stream by while it multiplies.
+ *   t = (c^p + d^p)^(1/p)      c = 2 m n k / (peak f), d = bytes / bandwidth, operands once for each row or column of tiles */
+static double array_s(const Machine *machine, const CostGemm *gemm)
+{
+    Machine streamed = *machine;
+    streamed.l2_bytes = 0;
+    const double area = TILE_SUMS_FRAC * machine->l2_bytes / 4;
+    const double bytes = operand_bytes(&streamed, gemm, area, spec_dtype_bytes(gemm->dtype)) +
+                         gemm->groups * gemm->m * gemm->n * output_bytes(gemm);
+    const double flops = 2 * gemm->m * gemm->n * gemm->k * gemm->groups;
+    return together_s(machine, flops / (machine->sm_flops_per_s * machine->sms),
+                      bytes / machine->bytes_per_s);
+}
+
 /* Accelerators that are not made of SMs with tiles: a roofline.
  *   t = max(2 m n k / (peak f), bytes / bandwidth)      f = peak_frac r / (r + tile_half), r = 128: a large tile */
 static double roofline_s(const Machine *machine, const CostGemm *gemm)
@@ -316,7 +335,10 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .overlap_power = overlap_power(shared->overlap_loss_frac),
     };
     double t_s;
-    if (accelerator->generation == SPEC_GENERATION_OTHER)
+    if (accelerator->generation == SPEC_GENERATION_OTHER && accelerator->matrix_unit > 0 &&
+        accelerator->l2_bytes > 0)
+        t_s = array_s(&machine, gemm);
+    else if (accelerator->generation == SPEC_GENERATION_OTHER)
         t_s = roofline_s(&machine, gemm);
     else if (gemm->rowwise)
         t_s = rowwise_s(&machine, gemm);

@@ -183,7 +183,8 @@ static void test_limits(void)
         const double peak = cost_dense_peak_flops_per_s(&accelerator, SPEC_BF16);
         const double plateau = rate(&accelerator, square(16384, SPEC_BF16));
         g_assert_cmpfloat(plateau, >, 0.4 * peak);
-        g_assert_cmpfloat(plateau, <, 0.95 * peak);
+        /* matrix units that memory feeds in time reach their peak: 96 ms of 95.6 on TPU v2 [ScalingBook] */
+        g_assert_cmpfloat(plateau, <, (accelerator.matrix_unit > 0 ? 1 : 0.95) * peak);
         /* one row: the weights stream from memory */
         const CostGemm vector = {.m = 1, .n = 16384, .k = 16384, .groups = 1, .dtype = SPEC_BF16};
         const double bytes_per_s = 2.0 * 16384 * 16384 / cost_gemm_s(&accelerator, &vector);
@@ -234,6 +235,7 @@ static void test_published(void)
         {"h100-sxm5-80gb", 128, 16384, 16384, SPEC_BF16, 192.44e-6},
         {"h100-sxm5-80gb", 8192, 8192, 8192, SPEC_FP8, 2 * 0x1p39 / 1290.1e12},
         {"gb200-nvl72", 16384, 16384, 16384, SPEC_FP8, 2 * 0x1p42 / 2906.9e12},
+        {"tpu-v6e", 8192, 8192, 8192, SPEC_BF16, 1.328756e-3}, /* [TpuMicrobench] */
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         const SpecAccelerator accelerator = fixture_preset(rows[i].accelerator);
@@ -241,6 +243,30 @@ static void test_published(void)
             .m = rows[i].m, .n = rows[i].n, .k = rows[i].k, .groups = 1, .dtype = rows[i].dtype};
         fixture_within(cost_gemm_s(&accelerator, &gemm), rows[i].measured_s, 0.15);
     }
+}
+
+/* Matrix units fed from 1 MiB: sums of 256 x 256 outputs find room, so that operands of 1,024 x 1,024 stream by four times
+ * each; where that takes as long as multiplying, both together take half more. Without units, operands go once. */
+static void test_arrays(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.generation = SPEC_GENERATION_OTHER;
+    accelerator.matrix_unit = 128;
+    accelerator.l2_bytes = 1 << 20;
+    accelerator.model.gemm_shared =
+        (SpecGemmShared){.memory_frac = 1, .overlap_loss_frac = 0.5, .latency_s = 0};
+    accelerator.model.gemm[SPEC_BF16] = (SpecGemmModel){.peak_frac = 1, .throttle_s = 1};
+    const CostGemm gemm = square(1024, SPEC_BF16);
+    const double flops = 2.0 * 1024 * 1024 * 1024, streamed = 2 * 4 * 2.0 * 1024 * 1024 + 2.0 * 1024 * 1024;
+    const double multiply_s = flops / cost_dense_peak_flops_per_s(&accelerator, SPEC_BF16);
+    accelerator.memory_bytes_per_s = streamed / multiply_s;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), 1.5 * multiply_s, 1e-6);
+    accelerator.memory_bytes_per_s = 1e30;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), multiply_s, 1e-6);
+    accelerator.memory_bytes_per_s = 1e9;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), streamed / 1e9, 1e-2);
+    accelerator.matrix_unit = 0;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), 3 * 2.0 * 1024 * 1024 / 1e9, 1e-6);
 }
 
 /* The search asks for 1e5 of them. */
@@ -322,6 +348,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gemm/fallback", test_fallback);
     g_test_add_func("/gemm/batched", test_batched);
     g_test_add_func("/gemm/published", test_published);
+    g_test_add_func("/gemm/arrays", test_arrays);
     g_test_add_func("/gemm/fast", test_fast);
     g_test_add_func("/gemm/rowwise", test_rowwise);
     g_test_add_func("/gemm/unaligned", test_unaligned);
