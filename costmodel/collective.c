@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "costmodel/nccl.h"
+#include "costmodel/nic.h"
 
 /* The group on the machine: n ranks = k domains of p on average, and what joins them. */
 typedef struct Ground {
@@ -93,16 +94,6 @@ static double wire_bytes(const CostCollective *c)
     }
 }
 
-/* What NCCL's kernels reach over PCIe where they load and store pinned host memory instead of copying: 16 GB/s of the 31.5
- * of x16 in generation 4, where a card behind the GPU's own switch gets 24. Source: [NcclHostNic] */
-#define HOST_STAGED_FRAC (16.0 / 31.5)
-
-double cost_host_copy_bytes_per_s(const SpecCluster *cluster)
-{
-    return HOST_STAGED_FRAC * cluster->accelerator.host_link_bytes_per_s /
-           MAX(cluster->host.gpus_per_pcie_root, 1);
-}
-
 int cost_group_domains(const CostGroup *group)
 {
     int per_domain = CLAMP(group->per_domain, 1, group->ranks);
@@ -116,23 +107,6 @@ CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
                        .nic_sharers = 1,
                        .up_crowding = group->up_crowding,
                        .out_crowding = group->out_crowding};
-}
-
-/* Nodes of a leaf where the fabric does not say, rails' half of a switch's 64 ports as in network/topologies.c. Flows that a hash puts on spines collide: 60 % of the line at scale where what balances them gets 95 %. Source: [SpectrumX];
- * all-reduce of Meta's gained up to 40 % by more flows [Gangidi2024] */
-#define LEAF_NODES  32
-#define HASHED_FRAC (0.60 / 0.95)
-
-/* Rate of a NIC in a group of k nodes: what grows with their number, and rings that cross spines by a hash (on a fabric
- * that is simulated link by link they meet there). Tested: unit/costmodel/test_collective.c */
-static double crowded_nic_bytes_per_s(const Ground *g, const SpecNetwork *network)
-{
-    const double grown =
-        g->nic_alone_bytes_per_s / (1 + g->across->net_congestion_frac * log2(MAX(g->k / 2.0, 1)));
-    const int leaf = network->leaf_gpus > 0 ? network->leaf_gpus : LEAF_NODES;
-    const bool hashed = network->fabric == NULL && network->fidelity == SPEC_FIDELITY_ANALYTIC &&
-                        network->routing == SPEC_ROUTING_ECMP;
-    return hashed && g->k > leaf ? MIN(grown, HASHED_FRAC * g->nic_alone_bytes_per_s) : grown;
 }
 
 /* The graphs that NCCL's search finds on the reference node. */
@@ -187,18 +161,9 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
     g.up_crowding = c->group.up_crowding > 0 ? c->group.up_crowding : 1;
     g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
-    double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
-                                                            : gpu->reference_scale_out_bytes_per_s_per_gpu;
-    double crowd = MAX(c->group.nic_sharers, 1);
-    if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
-        crowd *= c->group.out_crowding > 0 ? c->group.out_crowding : 1;
-    else
-        crowd *= MAX(cluster->oversubscription, 1);
-    double alone = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac;
-    if (cluster->network.host_copies)
-        alone = MIN(alone, cost_host_copy_bytes_per_s(cluster));
-    g.nic_alone_bytes_per_s = alone / crowd;
-    g.nic_bytes_per_s = crowded_nic_bytes_per_s(&g, &cluster->network);
+    const CostNic nic = cost_nic(cluster, g.across, &c->group, g.k);
+    g.nic_alone_bytes_per_s = nic.alone_bytes_per_s;
+    g.nic_bytes_per_s = nic.bytes_per_s;
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     if (cluster->network.host_copies) /* a copy before and one after */
         g.net_latency_s += 2 * g.inside->simple_hop_s;

@@ -44,9 +44,6 @@ typedef struct CostTraffic {
     double scale_up_bytes, scale_out_bytes;
 } CostTraffic;
 
-/* Without GPUDirect: what one GPU's messages reach through pinned host memory, bytes a second, shared by the GPUs of a PCIe
- * root. */
-double cost_host_copy_bytes_per_s(const SpecCluster *cluster);
 int cost_group_domains(const CostGroup *group);
 /* Some of a group's ranks, in the way of the same others. */
 CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "costmodel/collective.h"
+#include "costmodel/nic.h"
 #include "spec/placement.h"
 
 static int64_t to_ps(double seconds)

@@ -4,6 +4,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/nccl.h"
+#include "costmodel/nic.h"
 
 static void within(double got, double want, double tolerance_frac)
 {

@@ -434,32 +434,6 @@ static void autocast(void)
     g_assert_cmpfloat(fixture_moved(&ops, "autocast weight"), ==, 0);
 }
 
-/* A fused norm of an fp32 copy that the backward makes again; the compiler's is one kernel. */
-static void norms_on_copies(void)
-{
-    Spec spec = fixture_spec(1, false);
-    spec.model.norm = SPEC_NORM_RMSNORM;
-    spec.execution.framework.kernels.norm_upcasts_fp32 = false;
-    const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
-    spec.execution.framework.kernels.norm_on_fp32_copy = true;
-    const double stream = TOKENS * HIDDEN;
-    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * stream);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 6 * stream);
-    g_assert_cmpfloat(kept_as(&ops, "layer input"), ==, kept_as(&plain, "layer input"));
-    g_assert_cmpfloat(kept_as(&ops, "norm in fp32"), ==, 0);
-    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * (6 + 22) * stream);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 6 * stream);
-    spec.training.recompute.mode = SPEC_RECOMPUTE_FULL; /* the forward runs again anyway */
-    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 22 * stream);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 0);
-    spec.execution.compiled = true;
-    ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, fixture_moved(&plain, "norm"));
-}
-
 /* Without sequence parallelism the input's gradient is reduced once for each that reads it, and each keeps its own. */
 static void exchanged_apart(void)
 {
@@ -485,7 +459,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
-    g_test_add_func("/eager/norms-on-copies", norms_on_copies);
     g_test_add_func("/eager/bias-in-products", bias_in_products);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/joined-rope", joined_rope);

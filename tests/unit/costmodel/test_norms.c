@@ -154,10 +154,35 @@ static void sums_apart(void)
     }
 }
 
+/* A fused norm of an fp32 copy that the backward makes again; the compiler's is one kernel. */
+static void norms_on_copies(void)
+{
+    Spec spec = fixture_spec(1, false);
+    spec.model.norm = SPEC_NORM_RMSNORM;
+    spec.execution.framework.kernels.norm_upcasts_fp32 = false;
+    const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
+    spec.execution.framework.kernels.norm_on_fp32_copy = true;
+    const double stream = TOKENS * HIDDEN;
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 6 * stream);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * (6 + 22) * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 6 * stream);
+    spec.training.recompute.mode = SPEC_RECOMPUTE_FULL; /* the forward runs again anyway */
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 22 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 0);
+    spec.execution.compiled = true;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, fixture_moved(&plain, "norm"));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/norms/by-element", norms_by_element);
+    g_test_add_func("/norms/on-copies", norms_on_copies);
     g_test_add_func("/norms/weights", norm_weights);
     g_test_add_func("/norms/in-one-pass", norm_in_one_pass);
     g_test_add_func("/norms/by-rows", norm_by_rows);

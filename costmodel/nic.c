@@ -1,0 +1,50 @@
+/* costmodel/nic.c - see nic.h. */
+#include "costmodel/nic.h"
+
+#include <glib.h>
+#include <math.h>
+
+/* What NCCL's kernels reach over PCIe where they load and store pinned host memory instead of copying: 16 GB/s of the 31.5
+ * of x16 in generation 4, where a card behind the GPU's own switch gets 24. Source: [NcclHostNic] */
+#define HOST_STAGED_FRAC (16.0 / 31.5)
+
+/* Nodes of a leaf where the fabric does not say: rails' half of a switch's 64 ports, as network/topologies.c. */
+#define LEAF_NODES 32
+
+/* Flows that a hash puts on spines collide: 60 % of the line at scale where what balances them gets 95 % [SpectrumX];
+ * all-reduce of Meta's gained up to 40 % by more flows [Gangidi2024]. */
+#define HASHED_FRAC (0.60 / 0.95)
+
+double cost_host_copy_bytes_per_s(const SpecCluster *cluster)
+{
+    return HOST_STAGED_FRAC * cluster->accelerator.host_link_bytes_per_s /
+           MAX(cluster->host.gpus_per_pcie_root, 1);
+}
+
+/* A group's rings cross spines by a hash; on a fabric that is simulated link by link flows meet there instead. */
+static bool crosses_hashed(const SpecNetwork *network, int nodes)
+{
+    return network->fabric == NULL && network->fidelity == SPEC_FIDELITY_ANALYTIC &&
+           network->routing == SPEC_ROUTING_ECMP &&
+           nodes > (network->leaf_gpus > 0 ? network->leaf_gpus : LEAF_NODES);
+}
+
+CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, const CostGroup *group,
+                 int nodes)
+{
+    const SpecAccelerator *gpu = &cluster->accelerator;
+    double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
+                                                            : gpu->reference_scale_out_bytes_per_s_per_gpu;
+    double crowd = MAX(group->nic_sharers, 1);
+    if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
+        crowd *= group->out_crowding > 0 ? group->out_crowding : 1;
+    else
+        crowd *= MAX(cluster->oversubscription, 1);
+    double alone = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * across->nic_frac;
+    if (cluster->network.host_copies)
+        alone = MIN(alone, cost_host_copy_bytes_per_s(cluster));
+    alone /= crowd;
+    const double grown = alone / (1 + across->net_congestion_frac * log2(MAX(nodes / 2.0, 1)));
+    return (CostNic){alone,
+                     crosses_hashed(&cluster->network, nodes) ? MIN(grown, HASHED_FRAC * alone) : grown};
+}
