@@ -53,9 +53,9 @@ static const SpecField kernels_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
     FLAG(SpecRecipeKernels, casts_order_scales,
-         "mxfp8: casts write the scales of activations in the order that products read, but of those that "
-         "tensor ranks gather; else kernels of their own order them before each product, as they do a "
-         "weight's."),
+         "mxfp8: casts write scales of activations that no tensor rank gathers as products read them; else, "
+         "as "
+         "a weight's, kernels order them before each."),
     FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
     SPEC_F_BOOL(
         SpecRecipeKernels, latent_heads_blackwell, "true", 0,
@@ -170,6 +170,10 @@ static const SpecField host_fields[] = {
     TIME_S(SpecRecipeHost, step_overhead_s, "Data loading, logging and checks, once a step."),
     TIME_S(SpecRecipeHost, microbatch_overhead_s,
            "Bookkeeping of the schedule, once per micro-batch and pass."),
+    FLAG(
+        SpecRecipeHost, reads_masks,
+        "Samples carry an attention mask (create_attention_mask) and no process reads ahead: a CUDA graph of "
+        "the whole iteration starts when all micro-batches have been read and copied."),
 };
 static const SpecTable host_table = {.name = "host",
                                      .help = "What the host costs: launches, waits, bookkeeping.",
@@ -198,14 +202,11 @@ static const SpecField data_parallel_fields[] = {
          "Not with ZeRO-3, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, buckets_of_tensors,
          "Buckets fill from the last tensor on, and the tensor that fills one closes it, in the middle of a "
-         "layer too "
-         "(Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, experts, "
-         "nor with "
-         "states off the GPU."),
+         "layer too (Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, "
+         "experts, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
-         "report "
-         "says how long that takes, no step does."),
+         "report says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,

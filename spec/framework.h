@@ -13,7 +13,8 @@ typedef struct SpecRecipeKernels {
     bool fused_softmax;
     int fused_softmax_rows;
     bool bias_in_product, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope,
-        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask, batches_heads;
+        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask,
+        batches_heads;
     SpecGelu gelu;
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
     bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
@@ -38,6 +39,7 @@ typedef struct SpecRecipeHost {
     double collective_check_hop_s;
     bool collective_checks_pipelines_only;
     double kernel_gap_s, collective_gap_s, step_overhead_s, microbatch_overhead_s;
+    bool reads_masks;
 } SpecRecipeHost;
 
 /* How gradients are reduced and sharded weights gathered. */
