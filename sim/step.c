@@ -161,6 +161,22 @@ static void fill_post_validation(const Spec *spec, SimPlan *plan)
     plan->post_validation = true;
 }
 
+/* A graph of the whole iteration starts when all micro-batches of its step lie in its buffers. Each has a mask of a byte for
+ * every pair of positions: the loader's process copies it into a batch, and from there, ordinary memory, it goes to the GPU
+ * once for every chunk.   Source: [MegatronCore] full_cuda_graph.py (data_read), datasets/gpt_dataset.py */
+static double mask_reads_s(const Spec *spec)
+{
+    const SpecHost *host = &spec->cluster.host;
+    const double link = spec->cluster.accelerator.host_link_bytes_per_s,
+                 mask = spec->training.micro_batch * pow(spec->training.sequence_length, 2);
+    if (!spec->execution.framework.host.reads_masks ||
+        strstr(spec->execution.cuda_graph, "full_iteration") == NULL)
+        return 0;
+    const double copies_s =
+        link > 0 ? spec->parallel.virtual_stages * mask / (host->pageable_frac * link) : 0;
+    return spec_microbatches(spec) * (2 * mask / host->core_bytes_per_s + copies_s);
+}
+
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
     if (spec->execution.framework.optimizer.grad_norm_clip &&
@@ -173,7 +189,8 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
     if (spec_validates_later(spec)) {
         fill_post_validation(spec, plan);
     }
-    plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.host.step_overhead_s);
+    plan->overhead.part_ps[SIM_PART_OTHER] =
+        step_ps(spec->execution.framework.host.step_overhead_s + mask_reads_s(spec));
 }
 
 bool sim_step_supports(const Spec *spec, GError **error)

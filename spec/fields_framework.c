@@ -53,9 +53,7 @@ static const SpecField kernels_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
     FLAG(SpecRecipeKernels, casts_order_scales,
-         "mxfp8: casts write the scales of activations in the order that products read, but of those that "
-         "tensor ranks gather; else kernels of their own order them before each product, as they do a "
-         "weight's."),
+         "mxfp8: casts order the scales of activations that no tensor rank gathers; else kernels do."),
     FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
     SPEC_F_BOOL(
         SpecRecipeKernels, latent_heads_blackwell, "true", 0,
@@ -88,22 +86,19 @@ static const SpecField kernels_fields[] = {
      .offset = offsetof(SpecRecipeKernels, recompute_modes),
      .words = &spec_words_recompute,
      .default_text = "[]",
-     .help = "Modes of recomputation that the software has an option for: what training.recompute \"auto\" "
-             "chooses from unless search.recompute says otherwise; empty: any."},
+     .help = "What training.recompute \"auto\" takes unless search.recompute says otherwise; empty: any."},
     {.key = "attention_cores",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipeKernels, attention_cores),
      .words = &spec_words_attention,
      .default_text = "[]",
-     .help = "Kernels of the attention core that the software can be told to take: what "
-             "execution.attention \"auto\" chooses from unless search.attention says otherwise; empty: any."},
+     .help = "What execution.attention \"auto\" takes unless search.attention says otherwise; empty: any."},
     {.key = "overlaps",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipeKernels, overlaps),
      .words = &spec_words_overlap,
      .default_text = "[]",
-     .help = "Communication that the software can run beside compute: what execution.overlap \"auto\" "
-             "chooses from unless search.overlap says otherwise; empty: any."},
+     .help = "What execution.overlap \"auto\" takes unless search.overlap says otherwise; empty: any."},
     SPEC_F_BOOL(SpecRecipeKernels, recompute_partial, "true", 0,
                 "\"full\" may be of some of a stage's layers (Megatron's block method); else of all."),
     SPEC_F_DOUBLE(
@@ -170,6 +165,10 @@ static const SpecField host_fields[] = {
     TIME_S(SpecRecipeHost, step_overhead_s, "Data loading, logging and checks, once a step."),
     TIME_S(SpecRecipeHost, microbatch_overhead_s,
            "Bookkeeping of the schedule, once per micro-batch and pass."),
+    FLAG(
+        SpecRecipeHost, reads_masks,
+        "Samples carry an attention mask (create_attention_mask) and no process reads ahead: a CUDA graph of "
+        "the whole iteration starts when all micro-batches have been read and copied."),
 };
 static const SpecTable host_table = {.name = "host",
                                      .help = "What the host costs: launches, waits, bookkeeping.",
@@ -183,9 +182,7 @@ static const SpecField data_parallel_fields[] = {
                 "Gradients on the wire."),
     SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
     SIZE(SpecRecipeDataParallel, bucket_rank_bytes,
-         "A bucket is at least this times the replicas over which it is reduced (Megatron-LM since April "
-         "2024: "
-         "larger buckets where many ranks share them)."),
+         "A bucket is at least this times the replicas that reduce it (Megatron-LM since April 2024)."),
     SIZE(SpecRecipeDataParallel, first_bucket_bytes,
          "The bucket that fills first, with the last layers' gradients (PyTorch: 1 MiB); 0: as the others."),
     FLAG(
@@ -198,14 +195,11 @@ static const SpecField data_parallel_fields[] = {
          "Not with ZeRO-3, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, buckets_of_tensors,
          "Buckets fill from the last tensor on, and the tensor that fills one closes it, in the middle of a "
-         "layer too "
-         "(Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, experts, "
-         "nor with "
-         "states off the GPU."),
+         "layer too (Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, "
+         "experts, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
-         "report "
-         "says how long that takes, no step does."),
+         "report says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
@@ -219,12 +213,10 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
-    FLAG(
-        SpecRecipeDataParallel, reduction_holds_queue,
-        "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
-        "one launched behind each reduction waits for it, so all that follow do (or the core that computes "
-        "reduces by itself, as a TPU's): whatever execution.overlap says, no reduction and, below ZeRO-3, no "
-        "gather hides."),
+    FLAG(SpecRecipeDataParallel, reduction_holds_queue,
+         "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
+         "one launched behind each reduction waits for it, so all that follow do (or the core that computes "
+         "reduces by itself, as a TPU's): no reduction and, below ZeRO-3, no gather hides."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),

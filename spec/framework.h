@@ -39,6 +39,7 @@ typedef struct SpecRecipeHost {
     double collective_check_hop_s;
     bool collective_checks_pipelines_only;
     double kernel_gap_s, collective_gap_s, step_overhead_s, microbatch_overhead_s;
+    bool reads_masks;
 } SpecRecipeHost;
 
 /* How gradients are reduced and sharded weights gathered. */
