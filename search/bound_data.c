@@ -250,14 +250,15 @@ static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
                    .last_gather_ps = gather_ps};
 }
 
-/* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
+/* Buckets fill from the stage's last segment to its first; under ZeRO-3, and where ZeRO 2 goes by layers, each segment is
+ * one. */
 static Stage stage_buckets(SearchWorker *worker, int rank, int index)
 {
     const SearchCosts *costs = worker->costs, *own = search_costs_of(worker, index);
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
                          *first = &costs->first, *mtp = &costs->mtp;
-    Filling filling = {.units = worker->spec.parallel.zero >= 3,
+    Filling filling = {.units = worker->spec.parallel.zero >= 3 || sim_reduces_by_layer(&worker->spec),
                        .limit = first_limit(&worker->spec),
                        .wire = cost_gradient_wire_bytes(&worker->spec)};
     Stage stage = {.rank = rank, .one_link = true};

@@ -117,6 +117,11 @@ bool sim_deals_buckets(const Spec *spec)
            !spec_offloads_states(&spec->offload);
 }
 
+bool sim_reduces_by_layer(const Spec *spec)
+{
+    return !(cost_bucket_bytes(spec) > 0) && cost_reduces_each_microbatch(spec);
+}
+
 bool step_compresses(const Spec *spec)
 {
     return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE;
@@ -339,8 +344,7 @@ static void copy_gradients(const Step *step, int stage)
 }
 
 /* Buckets fill in the order in which gradients become ready: from the last segment to the first. The
- * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. ZeRO 2 without
- * buckets goes by layers, as FSDP's units do: of a whole one nothing would be sharded before all of it is there. */
+ * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. */
 static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
@@ -348,8 +352,7 @@ static void fill_buckets(const Step *step, int stage)
     double limit =
         recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : cost_bucket_bytes(step->spec);
     const double wire = cost_gradient_wire_bytes(step->spec);
-    const bool by_layer =
-        !(limit > 0) && cost_shards_gradients(step->spec) && cost_reduces_each_microbatch(step->spec);
+    const bool by_layer = sim_reduces_by_layer(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
         step_add_params(&bucket, &step->params[stage][i]);
