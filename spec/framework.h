@@ -13,7 +13,8 @@ typedef struct SpecRecipeKernels {
     bool fused_softmax;
     int fused_softmax_rows;
     bool bias_in_product, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope,
-        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask, batches_heads;
+        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask,
+        batches_heads;
     SpecGelu gelu;
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
     bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
@@ -48,7 +49,7 @@ typedef struct SpecRecipeDataParallel {
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
         reduce_each_microbatch, reduction_holds_queue;
     int prefetch_units;
-    bool reshard_after_forward, regathers_recompute, gradient_cast;
+    bool reshard_after_forward, root_unit, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;
     bool gathers_each_tensor, gathers_by_broadcast, gathers_within_layer, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;
