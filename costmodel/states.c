@@ -175,6 +175,15 @@ bool cost_keeps_gathered(const Spec *spec)
            spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
+bool cost_has_root_unit(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    return spec->execution.framework.data_parallel.root_unit && parallel->zero >= 3 &&
+           parallel->pipeline * parallel->virtual_stages == 1 && spec->model.mtp_layers == 0 &&
+           !parallel->quantized_weight_gather && !parallel->quantized_gradient_reduce &&
+           !parallel->secondary_weight_shard && !spec_offloads_states(&spec->offload);
+}
+
 bool cost_shards_by_chunk(const Spec *spec)
 {
     return cost_shards_gradients(spec) && !cost_keeps_gathered(spec) &&

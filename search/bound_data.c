@@ -250,6 +250,20 @@ static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
                    .last_gather_ps = gather_ps};
 }
 
+/* Embedding and head are one unit, the one whose weights the backward does not gather again. */
+static Stage with_root(SearchWorker *worker, Filling *filling, const SearchModelEnd *last,
+                       const Stage *layers)
+{
+    const SearchModelEnd *first = &worker->costs->first;
+    Stage stage = *layers;
+    fill_bucket(worker, filling, first->dense + last->dense, first->expert + last->expert,
+                first->matrices + last->matrices, &stage);
+    stage.last_gather_ps = stage.gather_ps - layers->gather_ps;
+    stage.last_gather_load_ps = stage.gather_load_ps - layers->gather_load_ps;
+    stage.last_gather_sms_ps = stage.gather_sms_ps - layers->gather_sms_ps;
+    return stage;
+}
+
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3, and where ZeRO 2 goes by layers, each segment is
  * one. */
 static Stage stage_buckets(SearchWorker *worker, int rank, int index)
@@ -264,8 +278,10 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
     Stage stage = {.rank = rank, .one_link = true};
     if (sim_deals_buckets(&worker->spec))
         return dealt_buckets(worker, rank, index);
+    const bool root = cost_has_root_unit(&worker->spec);
     if (index + 1 == worker->stages) {
-        fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
+        if (!root)
+            fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)
             fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
         stage.passes_ps = own->last.forward_ps;
@@ -276,6 +292,8 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
                     costs->expert[layer + 1] - costs->expert[layer],
                     (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
     }
+    if (root)
+        return with_root(worker, &filling, last, &stage);
     if (index == 0)
         fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
     if (filling.open)

@@ -81,10 +81,12 @@ typedef struct SimSegment {
     SimWork param_gather;        /* ZeRO-1/2: once a step, before the first forward; ZeRO-3: every pass */
     SimWork backward_gather;     /* ZeRO-3: the backward's gather where it is another one ... */
     bool backward_gathers_apart; /* ... which this says */
-    SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
-    SimWork copy_out, copy_back; /* of its activations to the host and back; zero: they stay */
-    int64_t leaving_bytes;       /* of its activations, those that leave */
-    const SimOffload *offload;   /* states that are not on the GPU; NULL: all are */
+    bool
+        root; /* ZeRO-3: gathered and reduced with the stage's last segment, there from forward to backward */
+    SimWork grad_reduce;                /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
+    SimWork copy_out, copy_back;        /* of its activations to the host and back; zero: they stay */
+    int64_t leaving_bytes;              /* of its activations, those that leave */
+    const SimOffload *offload;          /* states that are not on the GPU; NULL: all are */
     double dense_params, expert_params; /* on this rank, before ZeRO */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */

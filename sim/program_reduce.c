@@ -26,6 +26,13 @@ bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pa
     return plan->reduce_each_microbatch || (plan->overlap_grad_reduce && pass->position == chunk->last_grad);
 }
 
+static void give_back_gradient(Chunk *chunk, int i, SimMemDelta *mem)
+{
+    if (chunk->grad_alive[i])
+        mem->end_bytes[SIM_MEM_GRADIENTS] -= chunk->stage->segments[i].unsharded_grad_bytes;
+    chunk->grad_alive[i] = false;
+}
+
 void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
 {
     const SimPlan *plan = rb->builder->plan;
@@ -34,9 +41,9 @@ void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
         return;
     SimStream stream = sim_reduce_stream(plan);
     SimMemDelta mem = {0};
-    if (chunk->grad_alive[i])
-        mem.end_bytes[SIM_MEM_GRADIENTS] -= segment->unsharded_grad_bytes;
-    chunk->grad_alive[i] = false;
+    give_back_gradient(chunk, i, &mem);
+    if (segment->root)
+        give_back_gradient(chunk, chunk->stage->segment_count - 1, &mem);
     sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, rb->last_compute);
     int32_t index = sim_emit_comm(rb, stream, SIM_TAG_GRAD_REDUCE, GROUP_REDUCE, &segment->grad_reduce,
                                   sim_intern_mem(rb->builder, &mem), chunk->stage_index, microbatch);

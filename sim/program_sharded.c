@@ -76,7 +76,9 @@ static void keep_weights(RankBuilder *rb)
         if (before != NULL && (turns || before->run == use->run))
             before->give_back = false;
         use->gather = before == NULL || before->give_back;
-        use->give_back = plan->reshard_after_forward || (backward && plan->reshard_after_backward);
+        const bool stays = !backward && rb->chunks[use->chunk].stage->segments[use->segment].root;
+        use->give_back =
+            !stays && (plan->reshard_after_forward || (backward && plan->reshard_after_backward));
         latest[use->chunk][use->segment] = use;
     }
     for (int c = 0; c < rb->builder->chunks; c++) {

@@ -324,6 +324,22 @@ static void fill_units(const Step *step, int stage)
     }
 }
 
+/* Embedding and head are one unit: gathered before the first segment, there until its backward, and reduced behind that. */
+static void join_root(const Step *step, int stage)
+{
+    SimStage *out = &step->plan->stages[stage];
+    SimSegment *first = &out->segments[0], *last = &out->segments[out->segment_count - 1];
+    StepParams root = step->params[stage][0];
+    if (!cost_has_root_unit(step->spec) || out->segment_count < 2)
+        return;
+    step_add_params(&root, &step->params[stage][out->segment_count - 1]);
+    set_communication(step->spec, first, &root);
+    first->root = true;
+    last->param_gather = last->grad_reduce = (SimWork){0};
+    if (cost_reduces_each_microbatch(step->spec)) /* widened on its way out alone */
+        last->unsharded_grad_bytes = MIN(last->unsharded_grad_bytes, last->gathered_param_bytes);
+}
+
 static void complete_bucket(const Spec *spec, const StepParams *bucket, double wire, SimSegment *segment)
 {
     set_communication(spec, segment, bucket);
@@ -402,6 +418,7 @@ void step_fill_data(Step *step, int stage)
     }
     if (step->spec->parallel.zero >= 3) {
         fill_units(step, stage);
+        join_root(step, stage);
         return;
     }
     if (sim_deals_buckets(step->spec)) {

@@ -220,6 +220,9 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
+    FLAG(SpecRecipeDataParallel, root_unit,
+         "ZeRO-3, one stage: embedding and head are one unit, gathered once for both passes, reduced behind "
+         "them."),
     FLAG(SpecRecipeDataParallel, regathers_recompute,
          "ZeRO-3: weights that recomputation used are gathered again for the gradients."),
     FLAG(SpecRecipeDataParallel, gradient_cast,

@@ -50,7 +50,7 @@ typedef struct SpecRecipeDataParallel {
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
         reduce_each_microbatch, reduction_holds_queue;
     int prefetch_units;
-    bool reshard_after_forward, regathers_recompute, gradient_cast;
+    bool reshard_after_forward, root_unit, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;
     bool gathers_each_tensor, gathers_by_broadcast, gathers_within_layer, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;

@@ -37,7 +37,7 @@ static inline void fixture_vary(Spec *spec, int number)
  * `framework`; NULL: of a random one. */
 static inline GString *fixture_text(GRand *rand, int number, bool few, const char *framework)
 {
-    static const char *const frameworks[] = {"megatron-core",      "megatron-lm-2023", "megatron-core",
+    static const char *const frameworks[] = {"megatron-core",      "megatron-lm-2023", "torchtitan-2025",
                                              "megatron-deepspeed", "torchtitan",       "meta-llama3"};
     static const char *const batches[] = {"8", "12", "16", "24", "48"};
     static const char *const layers[] = {"2", "3", "5", "6", "8", "9"};

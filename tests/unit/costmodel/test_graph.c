@@ -431,14 +431,7 @@ static void scattered_product(void)
  * queries and keys write is made again from the products that it keeps. */
 static void products_never_kept(void)
 {
-    static const struct {
-        const char *op;
-        bool again;
-    } wanted[] = {{"qkv", true},
-                  {"attention out", true},
-                  {"router", true},
-                  {"experts in", true},
-                  {"experts out", true}};
+    static const char *const again[] = {"qkv", "attention out", "router", "experts in", "experts out"};
     Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_SELECTIVE_OP});
     CostShape shape;
     CostGraph graph;
@@ -454,12 +447,12 @@ static void products_never_kept(void)
     cost_graph_layer(&shape, 0, &graph);
     const CostOps *forward = &graph.pass[COST_FORWARD];
     for (int i = 0; i < forward->count; i++)
-        for (guint k = 0; k < G_N_ELEMENTS(wanted); k++)
-            if (strcmp(forward->op[i].name, wanted[k].op) == 0) {
-                g_assert_cmpint(cost_recomputes_op(&spec, forward, i), ==, wanted[k].again);
+        for (guint k = 0; k < G_N_ELEMENTS(again); k++)
+            if (strcmp(forward->op[i].name, again[k]) == 0) {
+                g_assert_true(cost_recomputes_op(&spec, forward, i));
                 seen++;
             }
-    g_assert_cmpuint(seen, ==, G_N_ELEMENTS(wanted));
+    g_assert_cmpuint(seen, ==, G_N_ELEMENTS(again));
     for (int i = 0; i < forward->kept_count; i++) {
         const char *name = forward->kept[i].name;
         const bool product = strcmp(name, "query before norm") == 0 || strcmp(name, "value") == 0,

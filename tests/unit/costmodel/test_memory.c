@@ -112,7 +112,9 @@ static void generations(void)
     } CASES[] = {
         {"torchtitan", "2024-12", "torchtitan-2024"},
         {"torchtitan", "2025-01", "torchtitan-2024"},
-        {"torchtitan", "2025-02", NULL},
+        {"torchtitan", "2025-02", "torchtitan-2025"},
+        {"torchtitan", "2025-07", "torchtitan-2025"},
+        {"torchtitan", "2025-08", NULL},
         {"pytorch-fsdp", "2023-09", "llm-foundry-2023"},
         {"pytorch-fsdp", "2023-10", NULL},
         {"megatron-deepspeed", "2022-01", "megatron-deepspeed-2021"},

@@ -88,6 +88,30 @@ static void reshard(void)
     g_assert_cmpfloat(kept.weights, >, 3 * again.weights);
 }
 
+/* Embedding and head as one unit: gathered once a micro-batch, with nothing before it to hide beside, and reduced behind all
+ * else. Only one stage has such a unit, and only where weights are sharded. */
+static void root_unit(void)
+{
+    const char *const joins = "execution.framework.data_parallel.root_unit=true";
+    const double table = 2.0 * 32000 * 4096, batches = 4;
+    const Ran apart = RUN("training.recompute=none"), root = RUN(joins);
+    const double more_s = root.step_s - apart.step_s;
+    const Ran vast = RUN(joins, "model.vocab=64000"), vast_apart = RUN("model.vocab=64000");
+    g_assert_cmpfloat(root.exposed_s, >, apart.exposed_s);
+    g_assert_cmpfloat(more_s, >, 0);
+    g_assert_cmpfloat(vast.step_s - vast_apart.step_s, >, 1.5 * more_s);
+    g_assert_cmpfloat(apart.sent - root.sent, >, 0.9 * batches * table * 31 / 32);
+    g_assert_cmpfloat(apart.sent - root.sent, <, 1.1 * batches * table);
+    g_assert_cmpfloat(root.weights, >, apart.weights);
+    static const char *const without[][2] = {{"parallel.pipeline=2", "parallel.zero=3"},
+                                             {"parallel.pipeline=1", "parallel.zero=2"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(without); i++) {
+        const Ran plain = RUN(without[i][0], without[i][1]), same = RUN(without[i][0], without[i][1], joins);
+        g_assert_cmpfloat(plain.step_s, ==, same.step_s);
+        g_assert_cmpfloat(plain.peak, ==, same.peak);
+    }
+}
+
 /* Gradients that wait whole for the last micro-batch: fewer bytes on the wire, all of them in memory, with either stage. */
 static void accumulation(void)
 {
@@ -453,6 +477,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/multi-token-table", multi_token_table);
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
+    g_test_add_func("/sharding/root-unit", root_unit);
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/copies-each-microbatch", copies_each_microbatch);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
