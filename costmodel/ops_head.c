@@ -109,9 +109,16 @@ static LogitBytes logit_bytes(const Spec *spec)
     }
 }
 
+/* Positions whose logits are made: of masked language models those that hold a mask, where software picks them.
+ * Source: [NvidiaBert] sequence_output_is_dense */
+static double head_tokens(const CostShape *shape)
+{
+    return shape->tokens * shape->spec->training.predicted_frac;
+}
+
 static double rank_logits(const CostShape *shape)
 {
-    return shape->tokens * loss_vocab(shape);
+    return head_tokens(shape) * loss_vocab(shape);
 }
 
 double cost_result_bytes(const CostShape *shape)
@@ -131,8 +138,8 @@ static double share_at_once(const CostShape *shape)
     const SpecModel *model = &shape->spec->model;
     if (shape->spec->execution.framework.loss.kernel != SPEC_LOSS_CHUNKED)
         return 1;
-    const double piece = ceil(shape->tokens / ceil((double)model->vocab / model->hidden));
-    return fmin(1, exp2(ceil(log2(piece))) / shape->tokens);
+    const double piece = ceil(head_tokens(shape) / ceil((double)model->vocab / model->hidden));
+    return fmin(1, exp2(ceil(log2(piece))) / head_tokens(shape));
 }
 
 /* Compilers take the layers: the final norm stays eager. The loss is the last op of the list. */
@@ -151,7 +158,9 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
     cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->stream_bytes : 0,
                                 .written_by = COST_OUTSIDE});
     cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
-    cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
+    cost_keep(ops, (CostTensor){"head input",
+                                shape->spec->training.predicted_frac *
+                                    cost_kept_input_bytes(shape, shape->element_bytes),
                                 .kept_by = gemm, .weight_grad = true});
     cost_keep(ops, (CostTensor){"logits", each.kept * logits, gemm, .kept_by = loss, .weight_grad = true});
 }
@@ -203,6 +212,21 @@ static int vocab_align(const CostShape *shape)
     return 1;
 }
 
+/* Rows of the predicted positions copied out; backward zeros for all positions, into which theirs are added. */
+static void push_pick(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const double frac = shape->spec->training.predicted_frac, elements = shape->part_tokens * shape->hidden,
+                 e = shape->stream_bytes;
+    if (frac >= 1 || pass == COST_BACKWARD_WEIGHT)
+        return;
+    if (pass == COST_FORWARD)
+        cost_push_memory(ops, "pick predicted", COST_MODULE_HEAD, COST_MEMORY_PERMUTE, frac * elements,
+                         cost_both_ways(e, e), 3);
+    else
+        cost_push_memory(ops, "spread predicted", COST_MODULE_HEAD, COST_MEMORY_PERMUTE, elements,
+                         cost_both_ways(2 * frac * e, (1 + frac) * e), 2);
+}
+
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
@@ -213,12 +237,15 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     if (!model->no_final_norm) {
         cost_push_stream_norm(shape, ops, pass);
     }
+    push_pick(shape, pass, ops);
     cost_push_autocast_input(shape, ops, pass, module, 1);
     if (shape->head_dtype == SPEC_FP8 && pass != COST_BACKWARD_WEIGHT) {
         cost_push_8bit_cast(shape, ops, module,
-                            pass == COST_FORWARD ? shape->part_tokens * shape->hidden : logits);
+                            pass == COST_FORWARD
+                                ? shape->spec->training.predicted_frac * shape->part_tokens * shape->hidden
+                                : logits);
     }
-    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
+    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, head_tokens(shape), shape->hidden,
                                       vocab, shape->head_dtype);
     ops->op[gemm].u.gemm.align = vocab_align(shape);
     cost_push_tensor_in(shape, ops, pass, module, gemm);
@@ -241,7 +268,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
                          loss_moved(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
     }
     if (pass == COST_FORWARD && !gathers) { /* maximum, sum and target logit of every token */
-        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
+        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * head_tokens(shape) * 4,
                              shape->tensor_group, COST_COMM_TENSOR, -1);
     }
 }

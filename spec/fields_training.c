@@ -263,6 +263,9 @@ static const SpecField training_fields[] = {
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),
+    SPEC_F_DOUBLE(SpecTraining, predicted_frac, ORR_UNIT_FRAC, 0.001, 1, "1", 0,
+                  "Share of the positions that the loss asks for, where software picks them ahead of the LM "
+                  "head: 0.15 of masked language models as NVIDIA's BERT."),
 };
 SPEC_TABLE(spec_table_training, "training", "What is trained with: batch, sequence, precision, optimizer.",
            training_fields);

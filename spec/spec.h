@@ -208,6 +208,7 @@ typedef struct SpecTraining {
     bool attention_8bit, head_8bit; /* beside an 8- or 4-bit precision */
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
+    double predicted_frac; /* of the positions those that software picks ahead of the LM head */
 } SpecTraining;
 
 /* --- how it is split --- */

@@ -43,8 +43,11 @@ static inline Spec fixture_spec(int tensor, bool compiled)
     spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
     spec.cluster.nodes = 1;
     spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
-    spec.training = (SpecTraining){
-        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
+    spec.training = (SpecTraining){.sequence_length = 4096,
+                                   .global_batch = 8,
+                                   .micro_batch = 2,
+                                   .precision = SPEC_PRECISION_BF16,
+                                   .predicted_frac = 1};
     spec.parallel = fixture_degrees(tensor, tensor > 1);
     spec.execution.attention = SPEC_ATTENTION_FLASH2;
     spec.execution.compiled = compiled;

@@ -17,7 +17,8 @@ static inline Spec make_spec(int tensor, bool sequence_parallel, SpecAttention a
                                    .micro_batch = 2,
                                    .precision = SPEC_PRECISION_BF16,
                                    .gradient_dtype = SPEC_FP32,
-                                   .gradient_reduce_dtype = SPEC_FP32};
+                                   .gradient_reduce_dtype = SPEC_FP32,
+                                   .predicted_frac = 1};
     spec.parallel = fixture_degrees(tensor, sequence_parallel);
     spec.execution.attention = attention;
     return spec;

@@ -69,7 +69,8 @@ static Spec random_spec(GRand *rand)
     spec.training = (SpecTraining){.sequence_length = 1024 * power(rand, 0, 2),
                                    .global_batch = 64,
                                    .micro_batch = power(rand, 0, 2),
-                                   .precision = SPEC_PRECISION_FP16};
+                                   .precision = SPEC_PRECISION_FP16,
+                                   .predicted_frac = 1};
     spec.parallel = (SpecParallel){.tensor = tensor,
                                    .sequence_parallel = tensor > 1 && coin(rand),
                                    .context = context,

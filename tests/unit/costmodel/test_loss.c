@@ -1,8 +1,17 @@
 /* tests/unit/costmodel/test_loss.c - bytes that PyTorch's cross-entropies move, counted by hand. */
+#include "costmodel/activations.h"
 #include "costmodel/ops.h"
 #include "tests/unit/layer_fixture.h"
 
 static const double TOKENS = 2 * 4096.0;
+
+static double flops_of(const CostOps *ops)
+{
+    double flops = 0;
+    for (int i = 0; i < ops->count; i++)
+        flops += ops->op[i].model_flops;
+    return flops;
+}
 
 /* PyTorch's log-softmax counts each pass over a row once: what H200 and H100 take for 32,000, 50,304 and 128,256 columns grows
  * with the bytes, not with the rows that the L2 cache no longer holds. flash-attn's kernel reads rows of 16 bits again: half
@@ -111,6 +120,31 @@ static void odd_rows(void)
     }
 }
 
+/* A quarter of the positions picked ahead of the head: a quarter of its product, of the loss and of what both keep. The copy is
+ * of rows in 16 bits; backward zeros of all rows, then each picked row read, added to and written. */
+static void predicted(void)
+{
+    Spec spec = fixture_spec(1, false);
+    CostShape shape;
+    double flops[2], kept[2];
+    CostOps forward = {.count = 0}, backward = {.count = 0};
+    for (int some = 0; some < 2; some++) {
+        spec.training.predicted_frac = some ? 0.25 : 1;
+        cost_shape_init(&shape, &spec);
+        forward.count = backward.count = 0;
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
+        flops[some] = flops_of(&forward);
+        kept[some] = cost_head_activations(&shape).kept_bytes - 2 * shape.part_tokens * shape.hidden;
+        g_assert_cmpint(fixture_moved(&forward, "pick predicted") > 0, ==, some);
+    }
+    const double rows = TOKENS * shape.hidden;
+    g_assert_cmpfloat(flops[1], ==, flops[0] / 4);
+    g_assert_cmpfloat(kept[1], ==, kept[0] / 4);
+    g_assert_cmpfloat(fixture_moved(&forward, "pick predicted"), ==, rows / 4 * (2 + 2));
+    g_assert_cmpfloat(fixture_moved(&backward, "spread predicted"), ==, rows * 2 + rows / 4 * (2 + 2 + 2));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -118,5 +152,6 @@ int main(int argc, char **argv)
     g_test_add_func("/loss/autocast", autocast);
     g_test_add_func("/loss/by-element", by_element);
     g_test_add_func("/loss/odd-rows", odd_rows);
+    g_test_add_func("/loss/predicted", predicted);
     return g_test_run();
 }

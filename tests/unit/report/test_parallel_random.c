@@ -134,9 +134,9 @@ static char *scenario(GRand *rand)
     g_string_append_printf(
         out,
         "\"training\":{\"sequence_length\":4608,\"global_batch\":%d,\"micro_batch\":%d,\"recompute\":%s,"
-        "\"router\":%s,\"document_tokens\":%d},",
+        "\"router\":%s,\"document_tokens\":%d,\"predicted_frac\":%s},",
         (even ? 64 : 180) * power(rand, 4), power(rand, 2), PICK(rand, RECOMPUTE), PICK(rand, ROUTERS),
-        g_rand_boolean(rand) ? 300 : 0);
+        g_rand_boolean(rand) ? 300 : 0, g_rand_boolean(rand) ? "0.15" : "1");
     g_string_append_printf(out,
                            "\"parallel\":{\"tensor\":%d,\"tensor_scheme\":\"%s\",\"sequence_parallel\":%s,"
                            "\"context\":%d,\"pipeline\":%d,"
@@ -279,6 +279,8 @@ static void reductions(void)
         g_assert_cmpint(step_of(EXPERTS, ",\"router\":\"uniform\"", parallel, NULL), ==, moe);
     }
     g_assert_cmpint(step_of("", ",\"document_tokens\":0", "", NULL), ==, dense);
+    g_assert_cmpint(step_of("", ",\"predicted_frac\":1", "", NULL), ==, dense);
+    g_assert_cmpint(step_of("", ",\"predicted_frac\":0.15", "", NULL), <, dense);
     g_assert_cmpint(
         step_of(",\"moe\":{\"experts\":16,\"top_k\":4,\"expert_ffn_hidden\":256,\"router_groups\":4,"
                 "\"router_top_groups\":4}",
