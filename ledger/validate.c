@@ -68,6 +68,13 @@ static char *cell_of(const Spec *spec)
                            spec->training.sequence_length);
 }
 
+/* What the caching allocator holds with its context. A run that wants more than the card has is measured at the card's:
+ * the allocator gives cached blocks back, or waits for those that a stream still uses, before it fails. */
+static double held_bytes(const Report *report)
+{
+    return fmax(report->needed_bytes, fmin(report->reserved_bytes, report->capacity_bytes));
+}
+
 /* Allocated: what tensors take, unless its software logs what is reserved. Reserved: what the caching allocator holds.
  * Device: that and the context. */
 static double memory_of_kind(const Report *report, const char *kind)
@@ -75,9 +82,9 @@ static double memory_of_kind(const Report *report, const char *kind)
     const SpecFramework *framework = &report->spec->execution.framework;
     if (g_strcmp0(kind, "reserved") == 0 ||
         (g_strcmp0(kind, "allocated") == 0 && framework->allocator.log_reports_reserved)) {
-        return report->reserved_bytes - framework->allocator.context_bytes;
+        return held_bytes(report) - framework->allocator.context_bytes;
     }
-    return g_strcmp0(kind, "device") == 0 ? report->reserved_bytes : report->peak_bytes;
+    return g_strcmp0(kind, "device") == 0 ? held_bytes(report) : report->peak_bytes;
 }
 
 static void add_residual(LedgerResiduals *residuals, const Report *report, LedgerRow *row)

@@ -31,10 +31,8 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
     const double workspace = out->workspace_bytes;
     const SimRankPlan *planned = &plan->ranks[index];
     const double moving = dynamic - (double)planned->static_bytes[SIM_MEM_ACTIVATIONS] + workspace;
-    const double reserved = out->peak_bytes + framework->allocator.fragmentation_frac * moving +
-                            (double)planned->stranded_bytes + framework->allocator.context_bytes;
-    const double room = fmax(out->capacity_bytes - reserved, 0);
-    out->reserved_bytes = reserved + fmin((double)planned->awaited_bytes, room);
+    out->reserved_bytes = out->peak_bytes + framework->allocator.fragmentation_frac * moving +
+                          (double)planned->stranded_bytes + framework->allocator.context_bytes;
 }
 
 /* Of the kinds of replicas the one whose GPU of that pipeline rank has the least room. */

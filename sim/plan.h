@@ -121,9 +121,7 @@ typedef struct SimRankPlan { /* one pipeline rank */
     int64_t end_workspace_bytes;         /* of the workspace: without its layers' part ... */
     int64_t least_layer_workspace_bytes; /* ... and what a layer of the kind that takes least adds */
     int64_t stranded_bytes;              /* reserved by the allocator at the peak, of use to no tensor */
-    int64_t
-        awaited_bytes;   /* blocks that the GPU has not passed yet; where room is short they are waited for */
-    int64_t limit_bytes; /* activations that a schedule which asks may hold; 0: no limit */
+    int64_t limit_bytes;                 /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
 
 /* Compression of all gradients of a rank at once, against the dense all-reduce. */

@@ -185,7 +185,8 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
     }
     const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
     const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
+    return loss + held_outputs_bytes(step, rank) +
+           cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
@@ -247,7 +248,6 @@ void step_fill_rank(Step *step, int rank)
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
-    out->awaited_bytes = step_bytes(held_outputs_bytes(step, rank));
     fill_compression(step, params.dense, out);
     step_offload_rank(step, rank, &params, out);
 }
