@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <math.h>
+#include <string.h>
 
 #include "costmodel/nccl.h"
 
@@ -118,21 +119,31 @@ CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
                        .out_crowding = group->out_crowding};
 }
 
-/* Nodes of a leaf where the fabric does not say, rails' half of a switch's 64 ports as in network/topologies.c. Flows that a hash puts on spines collide: 60 % of the line at scale where what balances them gets 95 %. Source: [SpectrumX];
- * all-reduce of Meta's gained up to 40 % by more flows [Gangidi2024] */
-#define LEAF_NODES  32
+/* GPUs of a leaf where nobody says, half of a switch's 64 ports as in network/topologies.c. */
+#define LEAF_GPUS 32
+/* Flows that a hash puts on spines collide: 60 % of the line at scale where what balances them gets 95 %.
+ * Source: [SpectrumX]; all-reduce of Meta's gained up to 40 % by more flows [Gangidi2024] */
 #define HASHED_FRAC (0.60 / 0.95)
+
+/* Nodes behind one leaf: rails, the fabric that nobody named, have one GPU of each on a leaf, others all of them. */
+static double leaf_nodes(const SpecCluster *cluster)
+{
+    const SpecNetwork *network = &cluster->network;
+    const double gpus = network->leaf_gpus > 0 ? network->leaf_gpus : LEAF_GPUS;
+    const bool rails = network->topology == NULL || strcmp(network->topology, "rail") == 0;
+    return rails ? gpus : fmax(1, floor(gpus / MAX(cluster->scale_up_domain_gpus, 1)));
+}
 
 /* Rate of a NIC in a group of k nodes: what grows with their number, and rings that cross spines by a hash (on a fabric
  * that is simulated link by link they meet there). Tested: unit/costmodel/test_collective.c */
-static double crowded_nic_bytes_per_s(const Ground *g, const SpecNetwork *network)
+static double crowded_nic_bytes_per_s(const Ground *g, const SpecCluster *cluster)
 {
+    const SpecNetwork *network = &cluster->network;
     const double grown =
         g->nic_alone_bytes_per_s / (1 + g->across->net_congestion_frac * log2(MAX(g->k / 2.0, 1)));
-    const int leaf = network->leaf_gpus > 0 ? network->leaf_gpus : LEAF_NODES;
     const bool hashed = network->fabric == NULL && network->fidelity == SPEC_FIDELITY_ANALYTIC &&
                         network->routing == SPEC_ROUTING_ECMP;
-    return hashed && g->k > leaf ? MIN(grown, HASHED_FRAC * g->nic_alone_bytes_per_s) : grown;
+    return hashed && g->k > leaf_nodes(cluster) ? MIN(grown, HASHED_FRAC * g->nic_alone_bytes_per_s) : grown;
 }
 
 /* The graphs that NCCL's search finds on the reference node. */
@@ -198,7 +209,7 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     if (cluster->network.host_copies)
         alone = MIN(alone, cost_host_copy_bytes_per_s(cluster));
     g.nic_alone_bytes_per_s = alone / crowd;
-    g.nic_bytes_per_s = crowded_nic_bytes_per_s(&g, &cluster->network);
+    g.nic_bytes_per_s = crowded_nic_bytes_per_s(&g, cluster);
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     if (cluster->network.host_copies) /* a copy before and one after */
         g.net_latency_s += 2 * g.inside->simple_hop_s;
