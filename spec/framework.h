@@ -13,7 +13,8 @@ typedef struct SpecRecipeKernels {
     bool fused_softmax;
     int fused_softmax_rows;
     bool bias_in_product, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope,
-        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask, batches_heads;
+        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask,
+        batches_heads;
     SpecGelu gelu;
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
     bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
