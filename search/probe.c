@@ -48,21 +48,54 @@ static void add_end(SearchModelEnd *end, const SimSegment *segment)
     end->segments++;
 }
 
+static void less_of_split(SearchTimeSplit *side, const SearchTimeSplit *other)
+{
+    side->exchange_ps = MIN(side->exchange_ps, other->exchange_ps);
+    side->kernels_ps = MIN(side->kernels_ps, other->kernels_ps);
+}
+
+static void less_of_passes(SearchLayer *row, const SearchLayer *other)
+{
+    row->forward_ps = MIN(row->forward_ps, other->forward_ps);
+    row->input_ps = MIN(row->input_ps, other->input_ps);
+    row->weight_ps = MIN(row->weight_ps, other->weight_ps);
+    less_of_split(&row->ahead, &other->ahead);
+    less_of_split(&row->back, &other->back);
+}
+
+static void less_of_end(SearchModelEnd *end, const SearchModelEnd *other)
+{
+    end->forward_ps = MIN(end->forward_ps, other->forward_ps);
+    end->input_ps = MIN(end->input_ps, other->input_ps);
+    end->weight_ps = MIN(end->weight_ps, other->weight_ps);
+    less_of_split(&end->ahead, &other->ahead);
+    less_of_split(&end->back, &other->back);
+}
+
+static SearchLayer passes_of(const SimSegment *segment)
+{
+    SearchLayer row = {.forward_ps = duration_ps(&segment->forward),
+                       .input_ps = duration_ps(&segment->backward_input),
+                       .weight_ps = duration_ps(&segment->backward_weight)};
+    add_split(&row.ahead, &segment->forward);
+    add_split(&row.back, &segment->backward_input);
+    add_split(&row.back, &segment->backward_weight);
+    return row;
+}
+
+/* Of passes that recomputation changes the least counts. */
 static void take_layer(Probe *probe, int layer, const SimSegment *segment)
 {
     SearchLayer *row = &probe->rows[layer];
+    const SearchLayer passes = passes_of(segment);
     if (probe->first) {
         const CostParams params = cost_part_params(&probe->spec->model, COST_PART_LAYER, layer);
-        row->forward_ps = duration_ps(&segment->forward);
-        row->input_ps = duration_ps(&segment->backward_input);
-        row->weight_ps = duration_ps(&segment->backward_weight);
-        add_split(&row->ahead, &segment->forward);
-        add_split(&row->back, &segment->backward_input);
-        add_split(&row->back, &segment->backward_weight);
+        *row = passes;
         row->dense = cost_rank_dense_params(&params, &probe->spec->parallel);
         row->expert = cost_rank_expert_params(&params, &probe->spec->parallel);
         row->matrices = params.matrices;
     }
+    less_of_passes(row, &passes);
     SearchLayerRecompute *again = &row->again[probe->again];
     again->ps = duration_ps(&segment->recompute);
     add_split(&again->side, &segment->recompute);
@@ -117,6 +150,7 @@ static void take_plan(Probe *probe, const SimPlan *plan)
         0) { /* multi-token prediction follows recomputation too: the least of all recomputes */
         costs->last.kept_bytes = MIN(costs->last.kept_bytes, again.kept_bytes);
         costs->last.input_only_bytes = MAX(costs->last.input_only_bytes, again.input_only_bytes);
+        less_of_end(&costs->last, &again);
     }
     if (!probe->first)
         return;
@@ -230,6 +264,13 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, int k
         SPEC_MAXIMA_NONE; /* over ranks that a probe has not */
 }
 
+/* What stays is stacked in both passes, norms of a copy run theirs again in the backward: less where layers run again. */
+static bool passes_follow_recompute(const Spec *spec)
+{
+    const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
+    return kernels->stacks_layers || kernels->norm_on_fp32_copy;
+}
+
 static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
 {
     const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
@@ -249,7 +290,7 @@ static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec,
         modes |= 1u << SPEC_RECOMPUTE_FULL;
     probe->again = SEARCH_RECOMPUTED_NONE;
     probe_once(probe, spec, none);
-    if (!whole)
+    if (!whole && !passes_follow_recompute(spec))
         return;
     probe->again = SEARCH_RECOMPUTED_ALL;
     if (modes & 1u << SPEC_RECOMPUTE_FULL)
@@ -262,32 +303,13 @@ static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec,
         probe_once(probe, spec, op);
 }
 
-static void less_of_split(SearchTimeSplit *side, const SearchTimeSplit *other)
-{
-    side->exchange_ps = MIN(side->exchange_ps, other->exchange_ps);
-    side->kernels_ps = MIN(side->kernels_ps, other->kernels_ps);
-}
-
 static void less_of_layer(SearchLayer *row, const SearchLayer *other)
 {
-    row->forward_ps = MIN(row->forward_ps, other->forward_ps);
-    row->input_ps = MIN(row->input_ps, other->input_ps);
-    row->weight_ps = MIN(row->weight_ps, other->weight_ps);
-    less_of_split(&row->ahead, &other->ahead);
-    less_of_split(&row->back, &other->back);
+    less_of_passes(row, other);
     for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         row->again[kind].ps = MIN(row->again[kind].ps, other->again[kind].ps);
         less_of_split(&row->again[kind].side, &other->again[kind].side);
     }
-}
-
-static void less_of_end(SearchModelEnd *end, const SearchModelEnd *other)
-{
-    end->forward_ps = MIN(end->forward_ps, other->forward_ps);
-    end->input_ps = MIN(end->input_ps, other->input_ps);
-    end->weight_ps = MIN(end->weight_ps, other->weight_ps);
-    less_of_split(&end->ahead, &other->ahead);
-    less_of_split(&end->back, &other->back);
 }
 
 /* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient and copy none on its way. That is

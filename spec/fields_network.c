@@ -138,12 +138,13 @@ static const SpecField network_fields[] = {
         "cluster is oversubscribed."),
     SPEC_F_CUSTOM(SpecNetwork, dims, read_dims, "[]", 0, "a list of sizes", LIST_SCHEMA, NULL,
                   "Sizes of a grid (torus, mesh-2d, bcube)."),
-    SPEC_F_INT(SpecNetwork, leaf_gpus, 0, 65536, "0", 0, "GPUs of a leaf; 0: the topology's own number."),
+    SPEC_F_INT(SpecNetwork, leaf_gpus, 0, 65536, "0", 0,
+               "GPUs of a leaf (of rails: one GPU of so many nodes); 0: the topology's own number."),
     SPEC_F_INT(SpecNetwork, pod_leaves, 0, 65536, "0", 0, "Leaves of a pod; 0: the topology's own number."),
     SPEC_F_WORD(
         SpecNetwork, routing, &spec_words_routing, "\"shortest\"", 0,
         "Which of equally short ways a message takes. With analytic fidelity ecmp (Ethernet, RoCE without "
-        "adaptive routing) leaves groups of more nodes than a leaf has (leaf_gpus, 32) 60/95 of the NICs."),
+        "adaptive routing) leaves groups of more nodes than a leaf has (leaf_gpus) 60/95 of the NICs."),
     SPEC_F_INT(SpecNetwork, seed, 0, 1e9, "0", 0, "Of the hash of ecmp and e-ecmp."),
     SPEC_F_WORD(SpecNetwork, algorithm, &spec_words_network_algorithm, "\"ring\"", 0,
                 "Which domains exchange at once in reductions and gathers; NCCL's rings along every rail, "

@@ -316,6 +316,26 @@ static void test_hashed(void)
     g_assert_cmpfloat(balanced.accelerator.model.collectives.net_congestion_frac, ==, 0.02);
 }
 
+/* 32 GPUs of a leaf are a GPU of 32 nodes on rails, and four whole nodes of 8 elsewhere. */
+static void test_leaves(void)
+{
+    SpecCluster balanced = cluster(), hashed = balanced;
+    hashed.network.routing = SPEC_ROUTING_ECMP;
+    hashed.network.leaf_gpus = 32;
+    for (int nodes = 2; nodes <= 64; nodes *= 2) {
+        const CostGroup group = GROUP(8 * nodes, 8, 1);
+        const double even = seconds(&balanced, COST_ALL_REDUCE, exp2(40), group);
+        hashed.network.topology = "leaf-spine";
+        const double spines = seconds(&hashed, COST_ALL_REDUCE, exp2(40), group);
+        hashed.network.topology = "rail";
+        const double rails = seconds(&hashed, COST_ALL_REDUCE, exp2(40), group);
+        hashed.network.topology = NULL;
+        g_assert_cmpfloat(seconds(&hashed, COST_ALL_REDUCE, exp2(40), group), ==, rails);
+        g_assert_true((spines > even) == (nodes > 4));
+        g_assert_true((rails > even) == (nodes > 32));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -335,5 +355,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/uneven", test_uneven);
     g_test_add_func("/collective/heads-have-nics", test_heads_have_nics);
     g_test_add_func("/collective/hashed", test_hashed);
+    g_test_add_func("/collective/leaves", test_leaves);
     return g_test_run();
 }

@@ -104,11 +104,12 @@ static void test_bounds(void)
     g_rand_free(rand);
 }
 
-/* Hosts that check collectives, wait for messages or send them one by one, in pipelines and without. */
+/* Hosts that check collectives, wait for messages or send them one by one, in pipelines and without; software whose passes
+ * are others where layers run again. */
 static void test_hosts(void)
 {
-    static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed",
-                                             "megatron-llama-one-queue"};
+    static const char *const frameworks[] = {
+        "nanotron-2025", "nanotron", "deepspeed", "megatron-llama-one-queue", "paxml", "internevo"};
     for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
         GRand *rand = g_rand_new_with_seed(20260101);
         Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
