@@ -22,8 +22,7 @@ static const SpecField kernels_fields[] = {
          "Unfused rotation multiplies by broadcast cosines and sines and joins negated halves, which are "
          "views: such kernels go element by element; else by complex numbers, as streams."),
     FLAG(SpecRecipeKernels, bias_in_product,
-         "Products add the bias themselves, and its gradient is a sum of its own (PyTorch's F.linear since "
-         "1.12)."),
+         "Products add the bias themselves; its gradient is a sum apart (PyTorch's F.linear since 1.12)."),
     FLAG(SpecRecipeKernels, qkv_bias_apart,
          "The bias of queries, keys and values has its own kernels, compiled or not."),
     SPEC_F_BOOL(
@@ -221,8 +220,7 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
     FLAG(SpecRecipeDataParallel, root_unit,
-         "ZeRO-3, one stage: embedding and head are one unit, gathered once for both passes, reduced behind "
-         "them."),
+         "ZeRO-3, one stage: embedding and head are one unit, gathered once for both, reduced behind them."),
     FLAG(SpecRecipeDataParallel, regathers_recompute,
          "ZeRO-3: weights that recomputation used are gathered again for the gradients."),
     FLAG(SpecRecipeDataParallel, gradient_cast,
@@ -422,9 +420,8 @@ static const SpecField allocator_fields[] = {
     FLAG(SpecRecipeAllocator, weight_placeholders,
          "Fused accumulation caches an unused tensor of each distinct weight's shape."),
     FLAG(SpecRecipeAllocator, gradients_within_backward,
-         "16-bit gradients beside fp32 sums are dropped behind the backward that "
-         "made them: they take the room "
-         "of activations that it has freed."),
+         "16-bit gradients beside fp32 sums are dropped behind the backward that made them: they take the "
+         "room of activations that it has freed."),
     FLAG(
         SpecRecipeAllocator, clears_gradients,
         "Gradients that are sharded, or of the only replica, are freed behind the optimizer and made anew in "
@@ -475,8 +472,8 @@ static const SpecField framework_fields[] = {
      .form = "a list of recipes",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}",
      .help = "What its recipes set for a model on a GPU: a list of {models, layers, accelerators, "
-             "precisions, stages, "
-             "scenario}. A scenario takes what it leaves out from those that match, the first that says so."},
+             "precisions, stages, scenario}. A scenario takes what it leaves out from those that match, the "
+             "first that says so."},
     SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,
                   "Which kernels run, fused, split, copied or cast."),
     SPEC_F_OBJECT(SpecFramework, host, host_table, 0, "What the host costs: launches, waits, bookkeeping."),
