@@ -184,6 +184,7 @@ static Spec activation_spec(const SpecModel *model, int batch, int sequence, int
                                    .micro_batch = batch,
                                    .precision = SPEC_PRECISION_FP16,
                                    .recompute = {.mode = recompute, .every_n_layers = 1},
+                                   .predicted_frac = 1,
                                    .gradient_dtype = SPEC_FP32,
                                    .gradient_reduce_dtype = SPEC_FP32};
     spec.parallel = (SpecParallel){.tensor = tensor,

@@ -1,5 +1,4 @@
-/* tests/unit/costmodel/test_memory.c - what losses, inputs and the allocator hold, and what gradients are copied,
- * against hand-worked bytes. */
+/* tests/unit/costmodel/test_memory.c - what losses, inputs, copies and the allocator hold, by hand-worked bytes. */
 #include "costmodel/activations.h"
 #include "costmodel/context.h"
 #include "costmodel/states.h"
@@ -424,8 +423,7 @@ static void passing_gradients(void)
     orr_arena_free(arena);
 }
 
-/* The LM head's backward is the first: gradients that outgrow its activations are there before those of the layers in front
- * of it leave, however many those are. */
+/* The LM head's backward comes first: gradients that outgrow its activations are there before those of any layer leave. */
 static void passing_head_gradients(void)
 {
     static const char *const LAYERS[] = {"model.layers=32", "model.layers=16"};

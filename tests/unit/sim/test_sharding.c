@@ -303,8 +303,7 @@ static void whole_chunks(void)
 }
 
 /* Weights that each owner broadcasts in turn: the bytes of the all-gather, more time. With ZeRO-3 each of 32 broadcasts is
- * one of a 32nd of the unit; below it tensors have one owner each: ten of them, three vectors that go along, have 7 owners,
- * or as many as there are ranks. */
+ * one of a 32nd of the unit; below it a tensor has one owner: ten, three vectors go along, have 7, or at most the ranks. */
 static void broadcasts(void)
 {
     static const char BY_OWNER[] = "execution.framework.data_parallel.gathers_by_broadcast=true",
