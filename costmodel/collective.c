@@ -109,7 +109,8 @@ CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
                        .out_crowding = group->out_crowding};
 }
 
-/* The graphs that NCCL's search finds on the reference node. */
+/* The graphs that NCCL's search finds on the reference node. Without GPUDirect the way to a NIC leads over the CPU, beyond what
+ * LL128 is enabled for. Source: [NCCL] src/graph/paths.cc, tuning.cc */
 static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollective *c)
 {
     const SpecAccelerator *gpu = &cluster->accelerator;
@@ -121,7 +122,7 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
                          .nodes = g->k,
                          .generation = gpu->generation,
                          .nvlink = g->nvlink,
-                         .ll128 = in->ll128_frac > 0,
+                         .ll128 = in->ll128_frac > 0 && !(g->k > 1 && cluster->network.host_copies),
                          .sharp = g->across->sharp > 0 || cluster->collectives.sharp > 0,
                          .simple_only = g->across->net_simple_only > 0,
                          .amd_cpu = g->across->amd_cpu > 0,

@@ -79,6 +79,29 @@ static void test_host_copies(void)
            seconds(&slow, COST_ALL_GATHER, bytes, across), 1e-3);
 }
 
+/* Nor does NCCL use LL128 between nodes then, as where the machine has none; inside a node it does. */
+static void test_host_copies_without_ll128(void)
+{
+    SpecCluster direct = cluster();
+    direct.accelerator.model.collectives.nvls_channels = 0;
+    SpecCluster never = direct, copied = direct, copied_never;
+    never.accelerator.model.collectives.ll128_frac = 0;
+    copied.network.host_copies = true;
+    copied_never = never;
+    copied_never.network.host_copies = true;
+    const CostGroup across = GROUP(64, 8, 1), inside = GROUP(8, 8, 1);
+    int differ = 0;
+    for (double bytes = 1024; bytes < 4e9; bytes *= 2) {
+        g_assert_cmpfloat(seconds(&copied, COST_ALL_GATHER, bytes, across), ==,
+                          seconds(&copied_never, COST_ALL_GATHER, bytes, across));
+        g_assert_cmpfloat(seconds(&copied, COST_ALL_GATHER, bytes, inside), ==,
+                          seconds(&direct, COST_ALL_GATHER, bytes, inside));
+        differ += seconds(&direct, COST_ALL_GATHER, bytes, across) !=
+                  seconds(&never, COST_ALL_GATHER, bytes, across);
+    }
+    g_assert_cmpint(differ, >, 0);
+}
+
 /* Better links never slow a collective down. */
 static void test_better_links(void)
 {
@@ -341,6 +364,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/collective/longer-takes-longer", test_longer_takes_longer);
     g_test_add_func("/collective/host-copies", test_host_copies);
+    g_test_add_func("/collective/host-copies-without-ll128", test_host_copies_without_ll128);
     g_test_add_func("/collective/better-links", test_better_links);
     g_test_add_func("/collective/alone", test_alone);
     g_test_add_func("/collective/bytes", test_bytes);
