@@ -1,4 +1,6 @@
 /* spec/fields_hardware.c - field tables of accelerators and clusters. */
+#include <string.h>
+
 #include "spec/complete.h"
 #include "spec/fields_internal.h"
 
@@ -118,7 +120,8 @@ static bool read_oversubscription(SpecReadContext *context, const OrrJson *node,
     char *colon = NULL, *end = NULL;
     const double left = g_ascii_strtod(orr_json_text(node), &colon);
     const double right = *colon == ':' ? g_ascii_strtod(colon + 1, &end) : 1;
-    const bool read = *colon == ':' ? end != colon + 1 && *end == '\0' : *colon == '\0';
+    const bool plain = strspn(orr_json_text(node), "0123456789.eE:") == strlen(orr_json_text(node));
+    const bool read = plain && (*colon == ':' ? end != colon + 1 && *end == '\0' : *colon == '\0');
     const double ratio = left >= right ? left / right : right / left;
     if (!read || !(left > 0 && right > 0 && ratio <= field.max) || (*colon == '\0' && left < 1))
         return spec_read_fail(context, node, error,
