@@ -2,8 +2,9 @@
 # The yardstick of a change that must not move a number: every answer of every example and every measured run, as
 # text, of two builds side by side. `./dev equal [REVISION]` calls both halves.
 #
-#   equal.sh dump ORRERY TREE FOLDER   asks the binary ORRERY about TREE/scenarios; one file an answer
-#   equal.sh compare OLD NEW           which answers differ, and the first lines that do; exit 1 if any does
+#   equal.sh dump ORRERY TREE FOLDER [QUESTIONS]   asks the binary ORRERY about TREE/scenarios; one file an answer;
+#                                                  QUESTIONS: only these, as "run validate"
+#   equal.sh compare OLD NEW                       which answers differ, and the first lines that do; exit 1 if any does
 set -eu
 
 usage() {
@@ -33,13 +34,15 @@ dump() {
     ORRERY_SCENARIOS=$2/scenarios
     export ORRERY_SCENARIOS
     folder=$3
+    wanted=${4:-validate run explain search plan sweep compare campaign report}
     mkdir -p "$folder"
     examples=$ORRERY_SCENARIOS/examples
     {
-        for row in measurements blind; do echo "validate-$row"; done
+        case " $wanted " in *" validate "*) printf 'validate-measurements\nvalidate-blind\n' ;; esac
         for example in "$examples"/*.json; do
-            for question in run explain search plan sweep compare campaign report; do
+            for question in $wanted; do
                 case $question-$example in
+                validate-*) ;;
                 plan-*/search-* | sweep-*/search-* | report-*/search-* | run-*/search-deepseek*) ;; # minutes: a search each
                 run-* | search-*) echo "$question $example" ;;
                 *distbelief* | *network-llama3-405b*) ;; # seconds a step
@@ -103,8 +106,13 @@ compare() {
 }
 
 case ${1:-} in
-dump) [ $# -eq 4 ] && dump "$2" "$3" "$4" || usage ;;
+dump)
+    case $# in 4 | 5) shift && dump "$@" ;; *) usage ;; esac
+    ;;
 one) shift && one "$@" ;;
-compare) [ $# -eq 3 ] && compare "$2" "$3" || usage ;;
+compare)
+    [ $# -eq 3 ] || usage
+    compare "$2" "$3"
+    ;;
 *) usage ;;
 esac
