@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "campaign/campaign.h"
-#include "sim/kinds.h"
+#include "step/kinds.h"
 #include "spec/groups.h"
 #include "spec/load.h"
 

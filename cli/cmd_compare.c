@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
-#include "report/compare.h"
+#include "study/compare.h"
 
 typedef struct CompareArgs {
     CliArgs common;

@@ -3,7 +3,7 @@
 #include "cli/output.h"
 #include "api/simulate.h"
 #include "plots/plots.h"
-#include "report/explain.h"
+#include "study/explain.h"
 
 typedef struct ExplainArgs {
     CliArgs common;

@@ -5,8 +5,8 @@
 #ifndef ORR_HTML_HTML_H
 #define ORR_HTML_HTML_H
 
-#include "report/compare.h"
-#include "report/explain.h"
+#include "study/compare.h"
+#include "study/explain.h"
 #include "report/report.h"
 
 /* The best configuration with this tensor and pipeline degree. */

@@ -6,7 +6,7 @@
 #ifndef ORR_PLOTS_PLOTS_H
 #define ORR_PLOTS_PLOTS_H
 
-#include "report/explain.h"
+#include "study/explain.h"
 #include "report/report.h"
 
 typedef struct PlotTarget {

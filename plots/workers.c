@@ -1,5 +1,5 @@
 /* plots/workers.c - the first iterations of parameter servers' workers: passes, pushes, pulls, and what they wait.
- * Tested: unit/plots/test_plots.c, unit/sim/test_servers.c
+ * Tested: unit/plots/test_plots.c, unit/program/test_servers.c
  */
 #include "plots/driver.h"
 #include "report/servers.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/draws.h"
-#include "sim/paced.h"
+#include "step/paced.h"
 #include "traffic/traffic.h"
 
 #define PI           3.14159265358979323846

@@ -1,7 +1,7 @@
 /* report/jitter.h - the step where GPUs and links are not all alike: how long, who is waited for, what would help.
  *
  * Every GPU has a pace: what it lacks for good (drawn spread, slow nodes, single parts), times what it lacks in one step
- * (noise, the heat of the day). A step with these paces is simulated (sim/paced.h). Where more replicas differ than some
+ * (noise, the heat of the day). A step with these paces is simulated (step/paced.h). Where more replicas differ than some
  * thousand ranks hold, those are whose pipelines are slowest by their stages' passes, at least REPORT_JITTER_KEPT: the
  * rest wait for them. All of it comes from the scenario's `jitter` and its seed.
  */

@@ -2,7 +2,7 @@
 #include "report/orders.h"
 
 #include "base/json.h"
-#include "sim/step.h"
+#include "step/step.h"
 
 static void append_pass(GString *line, const SimPlan *plan, int rank, SimPass pass, int chunk, int microbatch)
 {

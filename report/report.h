@@ -8,8 +8,8 @@
 
 #include "costmodel/flops.h"
 #include "sim/engine.h"
-#include "sim/kinds.h"
-#include "sim/plan.h"
+#include "step/kinds.h"
+#include "program/plan.h"
 #include "spec/load.h"
 #include "traffic/traffic.h"
 

@@ -6,7 +6,7 @@
 #include "report/balance.h"
 #include "report/groups.h"
 #include "report/offload.h"
-#include "sim/step.h"
+#include "step/step.h"
 #include "traffic/fabric.h"
 
 /* A GPU of pipeline rank `index`, of the kind `kind` of simulated ones. */

@@ -4,7 +4,7 @@
  * in order; it knows micro-batches and chunks, not time. Stages are numbered along the model; placement
  * says which rank and chunk holds a stage. The row says the schedule's traits: scenarios are checked and
  * completed by them, searches bounded, programs built. Nobody asks which schedule it is.
- * sim/program.c turns the orders into streams and waits.
+ * program/program.c turns the orders into streams and waits.
  */
 #ifndef ORR_SCHEDULE_SCHEDULE_H
 #define ORR_SCHEDULE_SCHEDULE_H

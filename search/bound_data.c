@@ -7,7 +7,7 @@
 #include "costmodel/placement.h"
 #include "costmodel/states.h"
 #include "search/bound_parts.h"
-#include "sim/step.h"
+#include "step/step.h"
 
 /* A bucket's durations, kept once. */
 typedef struct Bucket {

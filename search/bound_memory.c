@@ -45,7 +45,7 @@ static void add_end(const SearchModelEnd *end, bool last, SearchActivations *kep
 }
 
 /* Takes out the first layers of a stage, `from` to `to`, whose activations are on the host: a micro-batch between its
- * forward and its backward has none of theirs on the GPU (sim/program_offload.c). What is fetched comes on top. */
+ * forward and its backward has none of theirs on the GPU (program/offload.c). What is fetched comes on top. */
 static void take_out(const SearchCosts *costs, SearchRecomputed again, int from, int to,
                      SearchActivations *kept)
 {

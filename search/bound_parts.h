@@ -5,7 +5,7 @@
 #include "search/bound.h"
 #include "search/hardware.h"
 
-/* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
+/* Each rank's step runs from its own start (program/plan.h, post_validation): bounds may not count what is before it. */
 static inline bool search_starts_skewed(const SearchWorker *worker)
 {
     return spec_validates_later(&worker->spec) &&

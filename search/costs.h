@@ -1,7 +1,7 @@
 /* search/costs.h - what the pieces of a model cost on one rank, worked out once for each way of splitting a layer
  * and shared by every pipeline, schedule and data-parallel policy.
  *
- * The numbers are read from plans that sim/step.h makes of a two-stage probe, so they are the simulator's own
+ * The numbers are read from plans that step/step.h makes of a two-stage probe, so they are the simulator's own
  * picoseconds and bytes; nothing is modelled a second time here. Sums over layers are kept as prefix sums: layers
  * a to b-1 cost sum[b] - sum[a].
  */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "sim/kinds.h"
+#include "step/kinds.h"
 #include "spec/groups.h"
 #include "spec/placement.h"
 

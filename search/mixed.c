@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report/report.h"
-#include "sim/step.h"
+#include "step/step.h"
 #include "spec/load.h"
 
 enum { ROUNDS = 2, MOST_MOVES = 64 };

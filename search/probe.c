@@ -6,7 +6,7 @@
 
 #include "costmodel/params.h"
 #include "search/hardware.h"
-#include "sim/step.h"
+#include "step/step.h"
 #include "spec/placement.h"
 
 typedef struct Probe {

@@ -1,4 +1,4 @@
-/* search/probe.h - what a model's pieces cost and keep on a rank of a group, read from plans that sim/step.h makes of a
+/* search/probe.h - what a model's pieces cost and keep on a rank of a group, read from plans that step/step.h makes of a
  * two-stage probe: the simulator's own picoseconds and bytes; used by costs.c alone.
  */
 #ifndef ORR_SEARCH_PROBE_H

@@ -4,7 +4,7 @@
 #include "search/limits.h"
 #include "search/parallel.h"
 #include "search/plain.h"
-#include "sim/step.h"
+#include "step/step.h"
 
 enum {
     FIRST_BATCH = 8, /* while the limit falls quickly; doubled each time */

@@ -10,7 +10,7 @@
  * These are the words of PyTorch's compute-only schedule files (torchtitan: pipeline_parallel_schedule_csv), so a
  * ".csv" is such a file as it stands; its empty cells mean nothing here. A ".json" holds
  * { "schema": 1, "name", "source", "orders": [ a line, ... ] }. Ranks, stages and micro-batches are what the ops
- * name. Whether a step can follow the orders is asked in sim/program_order.c and, for circles, by the engine.
+ * name. Whether a step can follow the orders is asked in program/order.c and, for circles, by the engine.
  */
 #ifndef ORR_SPEC_ORDERS_H
 #define ORR_SPEC_ORDERS_H

@@ -6,42 +6,37 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network traffic report ledger campaign search plan jobs kernels calibrate plots html api cli"
+rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign search plan jobs kernels calibrate plots html api cli"
 max_lines=500
 max_function_lines=70
 
-# Rooms that files of a room may include, besides their own.
+# Rooms that files of a room may include, besides their own. The engine (sim, program) knows time, streams and links only.
 allowed() {
     case $1 in
     base) echo "" ;;
     schedule) echo "base" ;;
     spec) echo "schedule base" ;;
     costmodel) echo "spec schedule base" ;;
-    sim) echo "costmodel spec schedule base" ;;
+    sim) echo "base" ;;
+    program) echo "sim schedule base" ;;
+    step) echo "program sim costmodel spec schedule base" ;;
     network) echo "sim base" ;;
-    traffic) echo "network sim costmodel spec schedule base" ;;
-    report) echo "traffic sim costmodel spec schedule base" ;;
+    traffic) echo "network step program sim costmodel spec schedule base" ;;
+    report) echo "traffic step program sim costmodel spec schedule base" ;;
+    study) echo "report traffic step program sim costmodel spec schedule base" ;;
     exchange) echo "spec schedule base" ;;
-    ledger) echo "report sim costmodel spec schedule base" ;;
-    campaign) echo "report sim costmodel spec schedule base" ;;
-    search) echo "campaign ledger report sim costmodel spec schedule base" ;;
-    plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
+    ledger) echo "report step program sim costmodel spec schedule base" ;;
+    campaign) echo "report step program sim costmodel spec schedule base" ;;
+    search) echo "campaign ledger report step program sim costmodel spec schedule base" ;;
+    plan) echo "campaign search ledger report step program sim costmodel spec schedule base" ;;
     jobs) echo "base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
-    plots) echo "report base" ;;
-    html) echo "plots report sim costmodel spec schedule base" ;;
-    api) echo "html plots campaign plan search ledger report sim costmodel spec schedule base" ;;
+    plots) echo "study report base" ;;
+    html) echo "plots study report step program sim costmodel spec schedule base" ;;
+    api) echo "html plots campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac
-}
-
-# The engine and what stands beside it know time, streams and links only.
-is_engine() {
-    case $1 in
-    sim/engine*.[ch] | sim/eventq*.[ch] | sim/check*.[ch] | sim/program*.[ch] | sim/servers*.[ch]) return 0 ;;
-    esac
-    return 1
 }
 
 sources() {
@@ -54,14 +49,13 @@ check_includes() {
         [ -d "$room" ] || continue
         for file in $(sources "$room"); do
             may=" $room $(allowed "$room") "
-            if is_engine "$file"; then may=" sim schedule base "; fi
             for header in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]\([^">]*\)[">].*/\1/p' "$file"); do
                 case $header in
                 *cJSON.h)
                     case $file in base/json*.[ch]) ;; *) echo "$file: cJSON belongs to base/json*.c" ;; esac
                     ;;
                 stdio.h)
-                    case $room in costmodel | sim | network) echo "$file: $room does no input or output (stdio.h)" ;; esac
+                    case $room in costmodel | sim | program | step | network) echo "$file: $room does no input or output (stdio.h)" ;; esac
                     ;;
                 cuda* | cublas* | nccl* | nvml*)
                     case $file in kernels/* | calibrate/measure/*.cu | calibrate/measure/*.cuh) ;;
@@ -129,7 +123,7 @@ check_tree() {
 self_test() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
-    mkdir -p "$tree/base" "$tree/spec" "$tree/costmodel" "$tree/sim" "$tree/cli" "$tree/docs"
+    mkdir -p "$tree/base" "$tree/spec" "$tree/costmodel" "$tree/sim" "$tree/program" "$tree/cli" "$tree/docs"
     cd "$tree"
     echo '#include "spec/spec.h"' >base/a.c
     echo '#include "costmodel/flops.h"' >spec/a.c
@@ -138,7 +132,7 @@ self_test() {
     echo '#include <stdio.h>' >sim/a.c
     echo '#  include <cuda_runtime.h>' >sim/b.c
     echo '#include "costmodel/flops.h"' >sim/engine_x.c
-    echo '#include "spec/spec.h"' >sim/program_x.c
+    echo '#include "spec/spec.h"' >program/x.c
     touch base/own.h
     echo '#include "own.h"' >base/b.c
     { echo 'void f(void)' && echo '{' && yes '    ;' | head -n $((max_function_lines - 2)) && echo '}'; } >cli/b.c
@@ -150,7 +144,7 @@ self_test() {
     echo 'fail("give \"zb-x\"");' >search/b.c
     echo '{"zb-x", "ZBX"}' >exchange/a.c
     expected=14
-    printf '#include "base/a.h"\n#include "costmodel/b.h"\n#include "spec/a.h"\n' >sim/good.c
+    printf '#include "base/a.h"\n#include "sim/b.h"\n#include "schedule/a.h"\n' >program/good.c
     printf '#include "base/json.h"\n#include <cjson/cJSON.h>\n' >base/json_good.c
     found=$(check_tree | wc -l)
     [ "$found" -eq $expected ] || {

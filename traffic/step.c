@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/program_join.h"
-#include "sim/step.h"
+#include "program/join.h"
+#include "step/step.h"
 #include "spec/load.h"
 #include "traffic/rows.h"
 

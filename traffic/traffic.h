@@ -10,7 +10,7 @@
 #ifndef ORR_TRAFFIC_TRAFFIC_H
 #define ORR_TRAFFIC_TRAFFIC_H
 
-#include "sim/plan.h"
+#include "program/plan.h"
 #include "traffic/fabric.h"
 
 typedef struct Traffic Traffic;
@@ -22,7 +22,7 @@ const NetTopology *traffic_links(const Traffic *traffic);
 
 /* `spec` on the fabric, for sim_step_plan(); `contended` false: on one of which everybody has links of his own. */
 void traffic_on(Traffic *traffic, const Spec *spec, bool contended, Spec *ret_spec);
-/* Links of the fabric for a program of a plan on it, whose ranks need not be alike (sim/paced.h): each stands for an equal
+/* Links of the fabric for a program of a plan on it, whose ranks need not be alike (step/paced.h): each stands for an equal
  * part of the GPUs of its pipeline rank. `program` keeps what it holds besides. */
 bool traffic_furnish(Traffic *traffic, const SimPlan *plan, SimProgram *program, OrrArena *arena,
                      GError **error);

@@ -49,7 +49,7 @@ def data_flow():
              ("SimPlan", "every duration and byte", SKY, INK), ("SimProgram", "instructions of each stream", SKY, INK),
              ("SimResult", "spans, memory levels", SKY, INK), ("Report", "one struct", GREEN, "#FFFFFF")]
     works = [("spec/", "strict reading; contradictions refused"), ("costmodel/", "GEMMs, attention, collectives to ps and bytes"),
-             ("schedule/, sim/program", "orders become streams and waits"), ("sim/engine", "rates, contention, memory"),
+             ("schedule/, program/", "orders become streams and waits"), ("sim/engine", "rates, contention, memory"),
              ("report/", "parts, MFU, memory by stage")]
     for i, (name, what, fill, ink) in enumerate(stops):
         y = 20 + i * 76
@@ -82,7 +82,7 @@ def rooms():
     top = max(levels) + 1
     levels[top] = ["cli"]
     p = Picture(800, 34 + 44 * (top + 1), "Rooms: each may lean on what lies below")
-    colours = {"base": GREY, "spec": GREY, "schedule": GREY, "costmodel": SKY, "sim": SKY, "network": SKY, "traffic": SKY}
+    colours = {"base": GREY, "spec": GREY, "schedule": GREY, "costmodel": SKY, "sim": SKY, "program": SKY, "step": SKY, "network": SKY, "traffic": SKY}
     for height, names in levels.items():
         width = min(150, 640 / len(names) - 10)
         left = 420 - (len(names) * (width + 10) - 10) / 2

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/plan.h"
+#include "program/plan.h"
 #include "spec/orders.h"
 #include "tests/unit/sim_fixture.h"
 

@@ -7,11 +7,9 @@
 
 #include "spec/load.h"
 
-/* The folder of the table, from this file's own path. */
 static char *table_path(void)
 {
-    g_autofree char *golden = g_path_get_dirname(__FILE__);
-    return g_build_filename(golden, "..", "cli", "bad_scenarios.json", NULL);
+    return g_build_filename(ORRERY_SOURCE_SCENARIOS, "..", "tests", "cli", "bad_scenarios.json", NULL);
 }
 
 static const char *text_of(const OrrJson *object, const char *key)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "report/compare.h"
+#include "study/compare.h"
 #include "spec/load.h"
 
 /* Prints what differs; a layout told stage by stage may say what the other derives. */

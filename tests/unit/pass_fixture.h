@@ -1,5 +1,5 @@
 /* tests/unit/pass_fixture.h - layers of scenarios timed by the closed forms of costmodel/pass.c and by the program of
- * sim/pass_program.c, for the test that holds one below the other and the bench that prints both. */
+ * step/pass_program.c, for the test that holds one below the other and the bench that prints both. */
 #ifndef ORR_TEST_PASS_FIXTURE_H
 #define ORR_TEST_PASS_FIXTURE_H
 
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "costmodel/layers.h"
-#include "sim/pass_program.h"
+#include "step/pass_program.h"
 #include "spec/load.h"
 
 #define PASS_LAYERS 12 /* of a stage at most: forwards, then backwards */

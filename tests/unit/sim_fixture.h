@@ -2,7 +2,7 @@
 #ifndef ORR_TESTS_SIM_FIXTURE_H
 #define ORR_TESTS_SIM_FIXTURE_H
 
-#include "sim/plan.h"
+#include "program/plan.h"
 
 /* A pipeline of equal stages. Times are those of one stage (chunk). */
 typedef struct {

@@ -2,7 +2,7 @@
  * row. */
 #include <string.h>
 
-#include "report/compare.h"
+#include "study/compare.h"
 #include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"

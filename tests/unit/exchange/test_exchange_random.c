@@ -2,7 +2,7 @@
  * scenario comes back, and what a format has no name for stands in its comment. */
 #include <string.h>
 
-#include "report/compare.h"
+#include "study/compare.h"
 #include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"

@@ -1,0 +1,241 @@
+/* study/explain_write.c - an explanation as ten sentences, and as JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "study/explain.h"
+#include "report/page.h"
+
+#define LEAST_GAIN 0.0005 /* rounds to 0.1 % */
+
+static void sentence(GString *out, int *number, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void sentence(GString *out, int *number, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    g_autofree char *text = g_strdup_vprintf(format, values);
+    va_end(values);
+    g_autofree char *label = g_strdup_printf("%3d.", ++*number);
+    report_page_entry(out, label, 5, text);
+}
+
+static const ExplainBind *bind_at(const Explanation *explanation, guint index)
+{
+    return index < explanation->binds->len ? &g_array_index(explanation->binds, ExplainBind, index) : NULL;
+}
+
+static void write_binds(const Explanation *explanation, int *number, GString *out)
+{
+    const ExplainBind *first = bind_at(explanation, 0);
+    g_autoptr(GString) others = g_string_new(NULL);
+    double percents = round(100 * first->share);
+    for (guint i = 1; i < explanation->binds->len; i++) {
+        const ExplainBind *bind = bind_at(explanation, i);
+        if (bind->share < 0.01)
+            continue;
+        percents += round(100 * bind->share);
+        g_string_append_printf(others, "%s%s %.0f\u00a0%%", others->len > 0 ? ", " : "", bind->words,
+                               100 * bind->share);
+    }
+    if (g_str_equal(first->key, "bubble"))
+        sentence(out, number, "The pipeline bubble binds most: ranks wait for %.0f %% of the step.",
+                 100 * first->share);
+    else
+        sentence(out, number,
+                 "What binds most is %s: %.0f %% of the step goes with it (simulated with 10 %% more).",
+                 first->words, 100 * first->share);
+    if (others->len > 0 && percents > 100)
+        sentence(
+            out, number,
+            "Then come %s; with the first more than 100 %%, for what runs side by side counts with each.",
+            others->str);
+    else if (others->len > 0)
+        sentence(out, number, "Then come %s; what is left over goes with none of them alone.", others->str);
+    else
+        sentence(out, number, "Nothing else carries 1 %% of the step.");
+}
+
+static char *set_words(const ExplainChange *change)
+{
+    GString *words = g_string_new(change->set[0]);
+    for (gsize i = 1; i < G_N_ELEMENTS(change->set) && change->set[i] != NULL; i++)
+        g_string_append_printf(words, "%s%s", i == 1 ? " (with " : ", ", change->set[i]);
+    if (change->set[1] != NULL)
+        g_string_append_c(words, ')');
+    return g_string_free(words, FALSE);
+}
+
+static void write_changes(const Explanation *explanation, int *number, GString *out)
+{
+    int shown = 0;
+    char step[ORR_TEXT_SIZE];
+    for (guint i = 0; i < explanation->changes->len && shown < EXPLAIN_CHANGES; i++) {
+        const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
+        if (!change->fits || change->gain_frac < LEAST_GAIN)
+            continue;
+        g_autofree char *words = set_words(change);
+        orr_text_seconds(step, (double)change->step_ps * 1e-12);
+        sentence(out, number, "%s would bring %.1f %%: %s%s.", words, 100 * change->gain_frac, step,
+                 change->edge ? ", with memory at the edge" : "");
+        shown++;
+    }
+    if (shown == 0)
+        sentence(out, number, "None of %d single changes that were simulated makes the step faster and fits.",
+                 explanation->tried);
+    else if (shown < EXPLAIN_CHANGES)
+        sentence(out, number, "No other of %d single changes that were simulated is faster and fits.",
+                 explanation->tried);
+}
+
+/* Of the changes the fastest that fits, of a scenario that does not. */
+static void append_fitting(const Explanation *explanation, GString *line)
+{
+    char step[ORR_TEXT_SIZE];
+    const ExplainChange *first =
+        explanation->changes->len > 0 ? &g_array_index(explanation->changes, ExplainChange, 0) : NULL;
+    if (first == NULL || !first->fits) {
+        g_string_append(line,
+                        "; no single change makes it fit: search with training.recompute and the degrees "
+                        "\"auto\"");
+        return;
+    }
+    g_autofree char *words = set_words(first);
+    g_string_append_printf(line, "; %s fits%s, in %s", words, first->edge ? " at the edge" : "",
+                           orr_text_seconds(step, (double)first->step_ps * 1e-12));
+}
+
+/* What memory rules out, or what would make room. */
+static void write_memory(const Explanation *explanation, int *number, GString *out)
+{
+    const Report *report = explanation->report;
+    const ExplainChange *best = NULL;
+    g_autofree char *occupied = report_occupied(report);
+    for (guint i = 0; i < explanation->changes->len && best == NULL; i++) {
+        const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
+        best = !change->fits && change->gain_frac >= LEAST_GAIN ? change : NULL;
+    }
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_printf(line, "Memory: %s, %s", report_memory_word(report->memory_verdict), occupied);
+    if (!isnan(report->memory_odds) && report->memory_verdict == REPORT_MEMORY_EDGE)
+        g_string_append_printf(line, " (odds %.0f %%)", 100 * report->memory_odds);
+    g_autofree char *words = best != NULL ? set_words(best) : NULL;
+    if (report->memory_verdict == REPORT_MEMORY_NONE)
+        append_fitting(explanation, line);
+    else if (best != NULL)
+        g_string_append_printf(line, "; it rules out %s, which would bring %.1f %%", words,
+                               100 * best->gain_frac);
+    sentence(out, number, "%s.", line->str);
+}
+
+static bool is_comm(const char *label)
+{
+    return g_str_has_suffix(label, " comm");
+}
+
+static void write_kernels(const Explanation *explanation, const ExplainLoss *largest, int *number,
+                          GString *out)
+{
+    const bool comm = is_comm(largest->label);
+    const GArray *kernels = comm ? explanation->collectives : explanation->kernels;
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (guint i = 0; i < kernels->len && i < EXPLAIN_KERNELS; i++) {
+        const ExplainKernel *kernel = &g_array_index(kernels, ExplainKernel, i);
+        const double share = comm ? kernel->share : kernel->loss_share;
+        if (share >= 0.005)
+            g_string_append_printf(list, "%s%s %.0f\u00a0%%", list->len > 0 ? ", " : "", kernel->name,
+                                   100 * share);
+    }
+    if (list->len == 0) /* waiting, or what has no kernels */
+        sentence(out, number, "The largest loss is %s, %.1f %% of the step.",
+                 g_str_equal(largest->label, "kernel loss") ? "kernels below peak" : largest->label,
+                 100 * largest->frac);
+    else if (g_str_equal(largest->label, "kernel loss"))
+        sentence(out, number,
+                 "The largest loss, kernels below peak (%.1f %% of the step), is made of %s; run --kernels "
+                 "has each.",
+                 100 * largest->frac, list->str);
+    else if (comm)
+        sentence(out, number, "The largest loss is %s, %.1f %% of the step; by time, collectives are %s.",
+                 largest->label, 100 * largest->frac, list->str);
+    else
+        sentence(out, number, "The largest loss is %s, %.1f %% of the step; kernels below peak are %s.",
+                 largest->label, 100 * largest->frac, list->str);
+}
+
+void report_explain_text(const Explanation *explanation, const ExplainLoss *largest, GString *out)
+{
+    const Report *report = explanation->report;
+    const Spec *spec = report->spec;
+    char step[ORR_TEXT_SIZE], gpus[ORR_TEXT_SIZE];
+    int number = 0;
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : spec->model.name);
+    g_string_append_c(out, '\n');
+    sentence(out, &number, "A step takes %s on %s, MFU %.1f %%.",
+             orr_text_seconds(step, (double)report->step_ps * 1e-12), report_page_gpus(gpus, report->gpus),
+             100 * report->mfu);
+    write_binds(explanation, &number, out);
+    write_kernels(explanation, largest, &number, out);
+    write_changes(explanation, &number, out);
+    write_memory(explanation, &number, out);
+}
+
+static void json_kernels(OrrJsonWriter *w, const char *key, const GArray *kernels)
+{
+    orr_jw_begin(w, key, '[');
+    for (guint i = 0; i < kernels->len; i++) {
+        const ExplainKernel *kernel = &g_array_index(kernels, ExplainKernel, i);
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "kernel", kernel->name);
+        orr_jw_text(w, "kind", kernel->kind);
+        orr_jw_number(w, "time_frac", kernel->share);
+        orr_jw_number(w, "loss_frac", kernel->loss_share);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
+void report_explain_json(const Explanation *explanation, const ExplainLoss *largest, GString *out)
+{
+    OrrJsonWriter writer;
+    OrrJsonWriter *w = &writer;
+    orr_jw_init(w, out, false);
+    orr_jw_begin(w, NULL, '{');
+    orr_jw_int(w, "schema", 1);
+    orr_jw_text(w, "scenario", explanation->report->spec->name);
+    orr_jw_ps(w, "step_s", explanation->report->step_ps);
+    orr_jw_number(w, "mfu", explanation->report->mfu);
+    orr_jw_begin(w, "binds", '[');
+    for (guint i = 0; i < explanation->binds->len; i++) {
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "what", bind_at(explanation, i)->key);
+        orr_jw_number(w, "step_frac", bind_at(explanation, i)->share);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+    orr_jw_begin(w, "largest_loss", '{');
+    orr_jw_text(w, "what", largest->label);
+    orr_jw_number(w, "step_frac", largest->frac);
+    orr_jw_end(w, '}');
+    orr_jw_int(w, "tried", explanation->tried);
+    orr_jw_begin(w, "changes", '[');
+    for (guint i = 0; i < explanation->changes->len; i++) {
+        const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_begin(w, "set", '[');
+        for (gsize k = 0; k < G_N_ELEMENTS(change->set) && change->set[k] != NULL; k++)
+            orr_jw_text(w, NULL, change->set[k]);
+        orr_jw_end(w, ']');
+        orr_jw_ps(w, "step_s", change->step_ps);
+        orr_jw_number(w, "gain_frac", change->gain_frac);
+        orr_jw_bool(w, "fits", change->fits);
+        orr_jw_bool(w, "at_the_edge", change->edge);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+    json_kernels(w, "kernels", explanation->kernels);
+    json_kernels(w, "collectives", explanation->collectives);
+    orr_jw_end(w, '}');
+    g_string_append_c(out, '\n');
+}
