@@ -12,7 +12,7 @@ static const SpecField storage_fields[] = {
     SPEC_F_DOUBLE(SpecStorage, write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1, 1e18, NULL, SPEC_FIELD_REQUIRED,
                   "Sustained rate at which checkpoints are written."),
     SPEC_F_WORD(SpecStorage, shared_by, &spec_words_shared_by, "\"all\"", 0,
-                "Whose the rates are: of all nodes together, or of each node (its own disks)."),
+                "Who shares the rates: all nodes together, or each node for itself (local disks)."),
     SPEC_F_DOUBLE(SpecStorage, node_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e18, "0", 0,
                   "Most that one node moves to or from it; 0: no limit."),
 };
@@ -31,12 +31,10 @@ static bool read_interval(SpecReadContext *context, const OrrJson *node, void *t
 }
 
 static const SpecField checkpoint_fields[] = {
-    SPEC_F_WORD(
-        SpecCheckpoint, mode, &spec_words_checkpoint, "\"sync\"", 0,
-        "none: a failure starts the run from zero; sync: training waits until the checkpoint is written; "
-        "async: it waits for the copy to host memory, and the checkpoint counts once it is written; peers: "
-        "it "
-        "waits for that copy, which goes to the host memory of another node beside training."),
+    SPEC_F_WORD(SpecCheckpoint, mode, &spec_words_checkpoint, "\"sync\"", 0,
+                "none: a failure restarts the run from zero. sync: training waits until the checkpoint is "
+                "written. async: training waits for the copy to host memory only. peers: as async, and the "
+                "copy goes to another node's host memory."),
     SPEC_F_CUSTOM(
         SpecCheckpoint, interval_s, read_interval, "\"best\"", 0,
         "\"best\" or a number from 0.001 to 1e9 seconds",
@@ -124,7 +122,7 @@ static const SpecField faults_fields[] = {
     PHASE(rollback_s,
           "Work before the last checkpoint that is thrown away then: how far back the run begins anew."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
-                  "That a node is away after a failure of its hardware."),
+                  "How long a node is out of service after a hardware failure."),
     SPEC_F_INT(
         SpecFaults, spares, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
         "Hot spare nodes beside the cluster; default: as many as it takes, and the report says how many."),

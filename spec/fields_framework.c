@@ -10,7 +10,8 @@
 static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
     SPEC_F_INT(SpecRecipeKernels, fused_softmax_rows, 1, 1024, "1", 0,
-               "That kernel works on so many heads at once: other counts of heads a rank run unfused."),
+               "Heads that the fused softmax kernel takes at once. Ranks with another multiple of heads run "
+               "unfused."),
     FLAG(SpecRecipeKernels, fused_bias_gelu, "Bias and activation are one kernel."),
     SPEC_F_WORD(SpecRecipeKernels, gelu, &spec_words_gelu, "\"kernel\"", 0,
                 "An eager, ungated GELU: one kernel, or one for each operation of its erf or tanh formula."),
@@ -19,22 +20,22 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
     FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
     FLAG(SpecRecipeKernels, rope_by_halves,
-         "Unfused rotation multiplies by broadcast cosines and sines and joins negated halves, which are "
-         "views: such kernels go element by element; else by complex numbers, as streams."),
+         "Unfused rotary embedding joins negated halves. These are not contiguous, so the kernels run at "
+         "element-wise speed. False: complex numbers, at streaming speed."),
     FLAG(SpecRecipeKernels, bias_in_product,
          "Products add the bias themselves; its gradient is a sum apart (PyTorch's F.linear since 1.12)."),
     FLAG(SpecRecipeKernels, qkv_bias_apart,
          "The bias of queries, keys and values has its own kernels, compiled or not."),
-    SPEC_F_BOOL(
-        SpecRecipeKernels, fused_mla_rope, "true", 0,
-        "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
+    SPEC_F_BOOL(SpecRecipeKernels, fused_mla_rope, "true", 0,
+                "Rotary embedding of latent attention (MLA) is one fused kernel."),
     FLAG(SpecRecipeKernels, norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
     FLAG(SpecRecipeKernels, norm_on_fp32_copy,
          "A fused norm works on an fp32 copy of its input; the backward makes both again."),
     SPEC_F_BOOL(
         SpecRecipeKernels, softmax_upcasts_fp32, "true", 0,
         "Unfused softmax casts scores to fp32 and back; false: it divides, masks and takes it in 16 bits."),
-    FLAG(SpecRecipeKernels, additive_mask, "That masks by one sum; else by a product and a difference."),
+    FLAG(SpecRecipeKernels, additive_mask,
+         "Unfused softmax applies the mask with one addition. If false: multiply, then subtract."),
     FLAG(SpecRecipeKernels, batches_heads,
          "Unfused attention copies queries, keys and values into one batch (torch.matmul of 4 dimensions)."),
     FLAG(SpecRecipeKernels, masked_softmax,
@@ -42,9 +43,9 @@ static const SpecField kernels_fields[] = {
          "for each piece of the row that it loads."),
     SPEC_F_DOUBLE(
         SpecRecipeKernels, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
-        "Times queries, keys and values are copied between their product and a fused attention kernel."),
+        "How often queries, keys and values are copied between their product and a fused attention kernel."),
     SPEC_F_DOUBLE(SpecRecipeKernels, qkv_backward_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
-                  "Times their gradients are."),
+                  "How often the gradients of queries, keys and values are copied in the backward pass."),
     SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "Unfused SwiGLU: times the gradients of gate and up are copied into one tensor."),
     FLAG(SpecRecipeKernels, separate_projections,
@@ -61,7 +62,8 @@ static const SpecField kernels_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its row-wise scaled fp8 products over tensor-wise scaled ones."),
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
-                  "The same of products that sum over 16,384 and more: weight gradients."),
+                  "Speed of row-wise fp8 over tensor-wise fp8 for products with an inner dimension of at "
+                  "least 16,384 (weight gradients)."),
     FLAG(SpecRecipeKernels, fused_hadamard_cast,
          "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
     FLAG(SpecRecipeKernels, mxfp8_attention,
@@ -74,7 +76,8 @@ static const SpecField kernels_fields[] = {
     SPEC_F_BOOL(SpecRecipeKernels, fused_grad_accumulation, "true", 0,
                 "The weight-gradient product adds to the gradient; else a pass of its own does."),
     FLAG(SpecRecipeKernels, gradient_upcast,
-         "Without that, a 16-bit gradient is copied to fp32 before it is added to an fp32 sum."),
+         "Without fused_grad_accumulation, 16-bit gradients are cast to fp32 before they are accumulated in "
+         "fp32."),
     FLAG(SpecRecipeKernels, recompute_stops_early,
          "Full recomputation ends with the last tensor that the backward needs."),
     FLAG(
@@ -100,37 +103,34 @@ static const SpecField kernels_fields[] = {
      .help = "What execution.overlap \"auto\" takes unless search.overlap says otherwise; empty: any."},
     SPEC_F_BOOL(SpecRecipeKernels, recompute_partial, "true", 0,
                 "\"full\" may be of some of a stage's layers (Megatron's block method); else of all."),
-    SPEC_F_DOUBLE(
-        SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
-        "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
-        "which address each by itself; 0: as fast as streams."),
-    SPEC_F_DOUBLE(
-        SpecRecipeKernels, norm_weight_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "0", 0,
-        "Elements a second that one SM takes in the gradient of a norm's weight, a sum over all tokens "
-        "for each column; 0: as fast as streams."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
+                  "Elements per second of one SM in PyTorch's kernels on views, broadcasts and mixed types. "
+                  "These kernels compute an address for each element. 0: streaming speed."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, norm_weight_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "0", 0,
+                  "Elements per second of one SM in the gradient of a norm's weight, a sum over all tokens. "
+                  "0: streaming speed."),
     FLAG(SpecRecipeKernels, one_pass_norm_backward,
-         "A norm's backward reads its input and the gradient once, and a second kernel adds up what the "
-         "blocks leave of the weight's (cuDNN, Transformer Engine); else a pass for each gradient."),
+         "A norm's backward reads its input and gradient once; a second kernel adds the partial sums (cuDNN, "
+         "Transformer Engine). False: one pass for each gradient."),
     FLAG(SpecRecipeKernels, autocast,
-         "Weights and the residual stream stay in fp32; linear layers cast their inputs and weights to 16 "
-         "bits as they run (torch.autocast), and weights travel in fp32."),
+         "Weights and the residual stream are fp32 (torch.autocast). Linear layers cast inputs and weights "
+         "to 16 bits. Collectives carry fp32 weights."),
     FLAG(SpecRecipeKernels, onehot_embedding,
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
     FLAG(SpecRecipeKernels, table_gradient,
-         "Every micro-batch makes a gradient of the whole embedding table, cleared first and then added to "
-         "the sum of earlier ones (PyTorch's embedding behind a buffer of gradients, as in Megatron); off: "
-         "rows are added where the sum lies."),
+         "Every micro-batch fills a gradient of the whole embedding table and adds it to the sum, as "
+         "PyTorch's embedding in Megatron. False: only the rows used are added in place."),
     FLAG(SpecRecipeKernels, stacks_layers,
-         "Layers are one compiled loop: what their products make and the backward needs is copied into a "
-         "buffer that stacks all layers', and out of it again (lax.scan)."),
+         "Layers are one compiled loop (lax.scan). Activations kept for the backward are copied into one "
+         "buffer for all layers, and out of it again."),
     FLAG(SpecRecipeKernels, odd_vocab,
-         "A tensor rank's part of the vocabulary keeps its size where that is no multiple of 8, and the "
-         "head's backward products run on slower kernels; off: it is padded."),
+         "A tensor rank's part of the vocabulary is not padded to a multiple of 8. The head's backward "
+         "products then run on slower kernels."),
     FLAG(SpecRecipeKernels, compiler_pads,
          "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
     FLAG(SpecRecipeKernels, reductions_apart,
-         "Compiled code sums a row in one kernel and reads it again in the next, for XLA fuses no reduction "
-         "with what follows it: norms and unfused softmax pass over a row two or three times."),
+         "The compiler (XLA) does not fuse a reduction with what follows it. Norms and unfused softmax then "
+         "read a row two or three times."),
     FLAG(SpecRecipeKernels, selective_keeps_products,
          "Selective recomputation keeps what linear layers return and runs all else again, not the attention "
          "core alone (JAX: dots without batch dimensions)."),
@@ -152,10 +152,9 @@ static const SpecField host_fields[] = {
          "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
     FLAG(SpecRecipeHost, microbatch_sync,
          "The host waits for the GPU before the forward of every micro-batch."),
-    TIME_S(
-        SpecRecipeHost, collective_check_hop_s,
-        "Before each collective its n ranks' hosts compare what they are about to do "
-        "(TORCH_DISTRIBUTED_DEBUG=DETAIL): each of the 2 n messages, one after the other; 0: they do not."),
+    TIME_S(SpecRecipeHost, collective_check_hop_s,
+           "Time of one of the 2 n messages with which n hosts compare a collective before it starts "
+           "(TORCH_DISTRIBUTED_DEBUG=DETAIL). 0: they do not."),
     FLAG(SpecRecipeHost, collective_checks_pipelines_only,
          "Hosts compare collectives (collective_check_hop_s) in runs with several pipeline ranks alone."),
     TIME_S(SpecRecipeHost, kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
@@ -164,10 +163,9 @@ static const SpecField host_fields[] = {
     TIME_S(SpecRecipeHost, step_overhead_s, "Data loading, logging and checks, once a step."),
     TIME_S(SpecRecipeHost, microbatch_overhead_s,
            "Bookkeeping of the schedule, once per micro-batch and pass."),
-    FLAG(
-        SpecRecipeHost, reads_masks,
-        "Samples carry an attention mask (create_attention_mask) and no process reads ahead: a CUDA graph of "
-        "the whole iteration starts when all micro-batches have been read and copied."),
+    FLAG(SpecRecipeHost, reads_masks,
+         "Samples carry an attention mask (create_attention_mask) and no process reads ahead. A CUDA graph "
+         "of the whole iteration then waits for all its micro-batches."),
 };
 static const SpecTable host_table = {.name = "host",
                                      .help = "What the host costs: launches, waits, bookkeeping.",
@@ -189,13 +187,11 @@ static const SpecField data_parallel_fields[] = {
         "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
         "reductions."),
     FLAG(SpecRecipeDataParallel, buckets_from_first,
-         "Tensors are dealt to buckets from the first layer's on, and one that would overflow a bucket opens "
-         "the next: the last layers have what is left; first_bucket_bytes and cuts_layers say nothing then. "
-         "Not with ZeRO-3, nor with states off the GPU."),
+         "Buckets fill from the first layer on; a tensor that would overflow a bucket opens the next. "
+         "first_bucket_bytes and cuts_layers are ignored. Not with ZeRO-3 or states off the GPU."),
     FLAG(SpecRecipeDataParallel, buckets_of_tensors,
-         "Buckets fill from the last tensor on, and the tensor that fills one closes it, in the middle of a "
-         "layer too (Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, "
-         "experts, nor with states off the GPU."),
+         "Buckets fill from the last tensor on; the tensor that fills a bucket closes it (Megatron-Core). "
+         "first_bucket_bytes and cuts_layers are ignored. Not with ZeRO-3, experts, or states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report says how long that takes, no step does."),
@@ -206,16 +202,16 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, zero1_all_reduces,
          "ZeRO-1 all-reduces whole gradients, reduce_scatter or not."),
     FLAG(SpecRecipeDataParallel, zero1_overlap_shards,
-         "ZeRO-1 whose reductions overlap keeps shards of gradients alone, as ZeRO-2 does "
-         "(reduce_each_microbatch holds for it too)."),
+         "ZeRO-1 with overlapped reductions keeps only shards of gradients, as ZeRO-2 does. "
+         "reduce_each_microbatch then applies to it too."),
     FLAG(SpecRecipeDataParallel, hooks_reduce_unsharded,
          "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
     FLAG(SpecRecipeDataParallel, reduction_holds_queue,
-         "Kernels leave one hardware queue in the order of their launch (CUDA_DEVICE_MAX_CONNECTIONS=1), and "
-         "one launched behind each reduction waits for it, so all that follow do (or the core that computes "
-         "reduces by itself, as a TPU's): no reduction and, below ZeRO-3, no gather hides."),
+         "With CUDA_DEVICE_MAX_CONNECTIONS=1, a kernel launched after a reduction waits for it, and so do "
+         "all later kernels. No reduction and, below ZeRO-3, no gather is overlapped. On a TPU the computing "
+         "core itself reduces."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
@@ -225,8 +221,9 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-3: weights that recomputation used are gathered again for the gradients."),
     FLAG(SpecRecipeDataParallel, gradient_cast,
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
-    SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
-                  "Times a gradient reduced on every micro-batch is copied between product and wire."),
+    SPEC_F_DOUBLE(
+        SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+        "How often a gradient that every micro-batch reduces is copied between its product and the network."),
     SPEC_F_DOUBLE(
         SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
         "ZeRO-0 to 2: times all gradients are copied around their reduction, once a step, to join or scale."),
@@ -235,26 +232,26 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
          "ZeRO-3: one collective for each tensor, not one for each unit."),
     FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
-         "Every rank broadcasts the whole tensors that it owns, one owner after the other, instead of an "
-         "all-gather of shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
+         "Ranks broadcast the tensors that they own, in turn, instead of an all-gather of shards. So do the "
+         "first ZeRO-3 and InternEvo's ZeRO-1. ZeRO++ has other gathers."),
     FLAG(SpecRecipeDataParallel, gathers_within_layer,
-         "ZeRO-3: gathers of a layer begin with it and not before, as in a compiled loop: it waits for what "
-         "its first product wants; those of the rest go beside what runs before them."),
-    FLAG(
-        SpecRecipeDataParallel, gather_waits_for_gpu,
-        "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "
-        "nor does what the host does for a list of tensors."),
+         "ZeRO-3: a layer's gathers begin with the layer, as in a compiled loop. The layer waits for its "
+         "first weights; later gathers overlap with its earlier products."),
+    FLAG(SpecRecipeDataParallel, gather_waits_for_gpu,
+         "ZeRO-3: the host waits for all of the GPU's work before each gather. Neither reductions nor host "
+         "work on lists of tensors is overlapped."),
     TIME_S(
         SpecRecipeDataParallel, tensor_list_rank_host_s,
         "Collectives of weights and gradients on lists of tensors: host time for each rank's part of each."),
-    SPEC_F_DOUBLE(SpecRecipeDataParallel, tensor_list_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
-                  "Times that such a tensor is read or written besides the wire: cleared, copied."),
+    SPEC_F_DOUBLE(
+        SpecRecipeDataParallel, tensor_list_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+        "How often a tensor of a list is read or written beyond the network transfer: cleared, copied."),
     FLAG(SpecRecipeDataParallel, pipeline_keeps_params,
          "ZeRO-3 under a pipeline: weights are gathered and gradients reduced once a step."),
     SPEC_F_WORD(SpecRecipeDataParallel, gathers_begin, &spec_words_gathers, "\"step\"", 0,
-                "ZeRO-1/2: when gathers of parameters beside the forwards begin: all with the step, so where "
-                "stages are interleaved alone, a chunk's with its first use, or outside the step, with a "
-                "validation behind each one."),
+                "ZeRO-1/2: when overlapped parameter gathers begin. All with the step; with the step only "
+                "where stages are interleaved; with a chunk's first use; or outside the step. The last has a "
+                "validation after each."),
     SPEC_F_INT(SpecRecipeDataParallel, least_zero, 1, 3, "1", 0,
                "Smallest ZeRO stage above 0 that the software has: FSDP shards gradients with the "
                "optimizer's states."),
@@ -262,10 +259,10 @@ static const SpecField data_parallel_fields[] = {
                "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
                "search.zero says otherwise."),
     SPEC_F_INT(SpecRecipeDataParallel, most_zero_in_pipeline, 0, 3, "3", 0,
-               "The same where there are several pipeline ranks."),
+               "Largest ZeRO stage that the software runs with several pipeline ranks."),
     SPEC_F_INT(SpecRecipeDataParallel, plain_zero, 0, 3, "3", 0,
-               "Largest ZeRO stage that it runs without another engine that has demands of its own: what a "
-               "search recommends where that costs less than 1 %."),
+               "Largest ZeRO stage that the software runs without a second engine. A search recommends it "
+               "where that costs less than 1 %."),
 };
 static const SpecTable data_parallel_table = {.name = "data_parallel",
                                               .help =
@@ -277,8 +274,8 @@ static const SpecField tensor_fields[] = {
     SPEC_F_BOOL(SpecRecipeTensor, chunked_tensor_overlap, "true", 0,
                 "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
     FLAG(SpecRecipeTensor, local_chunk_gemms,
-         "Such a part is a product of its own, in the backward as well; the rows before and behind "
-         "it are two more."),
+         "Each local chunk is a separate product, in the backward too. The rows before and after it are two "
+         "more."),
     FLAG(
         SpecRecipeTensor, sums_pieces,
         "Pieces of a product that is cut and scattered come to lie side by side and are added by a kernel of "
@@ -286,25 +283,24 @@ static const SpecField tensor_fields[] = {
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
          "Tensor-parallel collectives run beside the backward matrix products."),
     FLAG(SpecRecipeTensor, gathers_each_projection,
-         "Queries, keys, values, gate and up each exchange their common input for themselves: sequence "
-         "parallelism gathers it and scatters its gradient once for each, without it the gradient is reduced "
-         "once for each (separate_projections)."),
+         "Queries, keys, values, gate and up each exchange their common input (separate_projections). "
+         "Sequence parallelism gathers it and scatters its gradient for each; without it, each reduces the "
+         "gradient."),
     FLAG(SpecRecipeTensor, cuts_latents, "Latent attention's down-projections are cut over tensor ranks."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
          "backward; else gathered again."),
     SPEC_F_DOUBLE(
         SpecRecipeTensor, tensor_layout_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
-        "Times an activation is read and written around a gather or reduce-scatter along the sequence."),
+        "How often an activation is read and written around a gather or reduce-scatter along the sequence."),
     FLAG(SpecRecipeTensor, tensor_gather_8bit,
          "8- and 4-bit recipes cast activations before tensor ranks gather them."),
     FLAG(SpecRecipeTensor, reduces_maximum,
          "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
-    SPEC_F_WORD(
-        SpecRecipeTensor, shares_maxima, &spec_words_maxima, "\"none\"", 0,
-        "Delayed scales (precision fp8): who agrees on the maxima of a chunk's casts behind each of its "
-        "passes: nobody, the tensor and context ranks (Megatron's tp_only_amax_red) or all ranks of its "
-        "stage (Transformer Engine: reduce_amax)."),
+    SPEC_F_WORD(SpecRecipeTensor, shares_maxima, &spec_words_maxima, "\"none\"", 0,
+                "Precision fp8 with delayed scales: which ranks exchange the maxima after a pass. Nobody, "
+                "tensor and context ranks (Megatron's tp_only_amax_red), or all ranks of the stage "
+                "(Transformer Engine's reduce_amax)."),
 };
 static const SpecTable tensor_table = {.name = "tensor",
                                        .help = "How tensor-parallel ranks exchange activations.",
@@ -319,7 +315,8 @@ static const SpecField context_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeContext, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "8", 0,
                   "Bytes moved an output element to add one context step's part to the rest, in fp32."),
     SPEC_F_DOUBLE(SpecRecipeContext, context_merge_backward_bytes, ORR_UNIT_BYTES, 0, 1000, "6", 0,
-                  "The same for an element of the gradients of queries, keys and values."),
+                  "Bytes read and written to merge one element of the gradients of queries, keys and values "
+                  "between context ranks."),
     SPEC_F_INT(SpecRecipeContext, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
 };
 static const SpecTable context_table = {.name = "context",
@@ -340,8 +337,8 @@ static const SpecField experts_fields[] = {
          "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "
          "all products are fp32."),
     FLAG(SpecRecipeExperts, paged_stash,
-         "Under a CUDA graph of the whole iteration, what dropless fused experts keep is copied into pages "
-         "of what rows there are, and back for the backward, beside other layers."),
+         "Under a CUDA graph of the whole iteration, activations of dropless fused experts are copied into "
+         "pages and back. The copies overlap with other layers."),
     FLAG(SpecRecipeExperts, fused_grouped_mlp,
          "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
          "kernel for all experts of a rank."),
@@ -377,24 +374,23 @@ static const SpecField pipeline_fields[] = {
          "included, is exceeded."),
     FLAG(SpecRecipePipeline, p2p_blocking, "The compute stream waits for its own sends."),
     FLAG(SpecRecipePipeline, p2p_overlap_needs_chunks,
-         "Messages of 1F1B are never overlapped, whatever execution.overlap asks for: only those of ranks "
-         "with several chunks."),
+         "Messages overlap only on ranks with several chunks. 1F1B's messages are never overlapped, whatever "
+         "execution.overlap says."),
     TIME_S(SpecRecipePipeline, p2p_host_s,
-           "Of a message between stages: sending its shape ahead and reading it back on the host."),
+           "Host time of a message between stages: sending its shape ahead and reading the shape back."),
     SPEC_F_INT(SpecRecipePipeline, p2p_forward_messages, 1, 10, "1", 0,
                "Messages of a forward between stages: the activation, and masks that go with it."),
     FLAG(SpecRecipePipeline, p2p_scatter_gather,
          "Each tensor rank sends 1/t of the activation and the receivers gather."),
     FLAG(SpecRecipePipeline, p2p_partitioned_tensors,
-         "Each tensor rank sends 1/t of the activation inside a node too, with DeepSpeed's copies, and the "
-         "receivers gather; the sender gathers its own output again for the backward."),
+         "Each tensor rank sends 1/t of the activation, inside a node too, and the receivers gather it "
+         "(DeepSpeed). The sender gathers its own output again for the backward."),
     FLAG(SpecRecipePipeline, p2p_one_at_a_time,
          "Two stages exchange an activation and a gradient one after the other, not both at once."),
     SPEC_F_INT(
         SpecRecipePipeline, deferred_head_gradients, 0, 100000, "0", 0,
-        "In runs that overlap grad_reduce and param_gather, of models without experts, 1F1B or "
-        "interleaved: of so many micro-batches a step the LM head's weight gradient is computed when the "
-        "last stage's passes are over."),
+        "Micro-batches whose LM-head weight gradient is computed after the last stage's passes. It applies "
+        "to 1F1B and interleaved runs without experts that overlap grad_reduce and param_gather."),
 };
 static const SpecTable pipeline_table = {.name = "pipeline",
                                          .help = "How stages are laid out and exchange messages.",
@@ -422,10 +418,9 @@ static const SpecField allocator_fields[] = {
     FLAG(SpecRecipeAllocator, gradients_within_backward,
          "16-bit gradients beside fp32 sums are dropped behind the backward that made them: they take the "
          "room of activations that it has freed."),
-    FLAG(
-        SpecRecipeAllocator, clears_gradients,
-        "Gradients that are sharded, or of the only replica, are freed behind the optimizer and made anew in "
-        "the backward: of a step of one micro-batch they take the room of activations that it has freed."),
+    FLAG(SpecRecipeAllocator, clears_gradients,
+         "Sharded gradients, and gradients of a single replica, are freed after the optimizer. A step of one "
+         "micro-batch then allocates them where the backward has freed activations."),
     FLAG(SpecRecipeAllocator, pipeline_keeps_boundaries,
          "A pipeline stage keeps buffers for the inputs and gradients of all micro-batches of a step."),
     FLAG(SpecRecipeAllocator, pipeline_keeps_outputs,
@@ -435,8 +430,8 @@ static const SpecField allocator_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeAllocator, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,
                   "ZeRO-3: flat buffers of the largest unit that the gathering stream holds reserved."),
     SPEC_F_DOUBLE(SpecRecipeAllocator, launch_lead_layers, ORR_UNIT_NONE, 0, 10000, "0", 0,
-                  "Layers of a forward that the host launches ahead of the GPU at most: outputs that another "
-                  "stream reduces stay reserved until the GPU has passed them; 0: none do."),
+                  "Most layers that the host launches ahead of the GPU. Outputs that another stream reduces "
+                  "stay reserved until the GPU has passed them. 0: none stay."),
     FLAG(SpecRecipeAllocator, log_reports_reserved,
          "What its log calls allocated is what the allocator has reserved."),
     SPEC_F_DOUBLE(SpecRecipeAllocator, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
@@ -461,10 +456,10 @@ static const SpecField framework_fields[] = {
     SPEC_F_NAME(
         SpecFramework, until, "\"\"",
         "NAME-YEAR.json, an earlier generation of NAME: its last month; validate gives it to older rows."),
-    SPEC_F_NAME(
-        SpecFramework, software, "\"\"",
-        "Words by which execution.framework_text names it (\"DeepSpeed + Hugging Face; Accelerate\"): all "
-        "between + of one entry between ;. validate gives the profile to such rows."),
+    SPEC_F_NAME(SpecFramework, software, "\"\"",
+                "Words by which execution.framework_text names this software, as in \"DeepSpeed + Hugging "
+                "Face; Accelerate\". Entries are separated by ;, and all words of an entry joined by + must "
+                "occur. `validate` gives the profile to such rows."),
     {.key = "recipes",
      .type = SPEC_TYPE_CUSTOM,
      .flags = SPEC_FIELD_DERIVED,

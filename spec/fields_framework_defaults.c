@@ -5,10 +5,12 @@
 static const SpecField defaults_fields[] = {
     SPEC_F_WORD(SpecRecipeDefaults, attention, &spec_words_attention, "\"flash2\"", 0,
                 "Kernels of the attention core of scenarios that do not say."),
-    SPEC_F_WORD(SpecRecipeDefaults, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
-                "The same on Hopper and Blackwell; default: as elsewhere."),
+    SPEC_F_WORD(
+        SpecRecipeDefaults, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
+        "Attention kernel where none is named, on Hopper and Blackwell. Default: the one for other GPUs."),
     SPEC_F_WORD(SpecRecipeDefaults, attention_since_blackwell, &spec_words_attention, NULL,
-                SPEC_FIELD_DERIVED, "The same on Blackwell; default: as on Hopper."),
+                SPEC_FIELD_DERIVED,
+                "Attention kernel where none is named, on Blackwell. Default: the one for Hopper."),
     SPEC_F_WORD(SpecRecipeDefaults, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
                 "What carries tokens to experts, of scenarios that do not say."),
     SPEC_F_WORD(SpecRecipeDefaults, context_mode, &spec_words_context, "\"ring\"", 0,
@@ -24,7 +26,7 @@ static const SpecField defaults_fields[] = {
      .offset = offsetof(SpecRecipeDefaults, overlap_zero3),
      .words = &spec_words_overlap,
      .flags = SPEC_FIELD_DERIVED,
-     .help = "The same under ZeRO-3; default: as elsewhere."},
+     .help = "Overlap where none is named, under ZeRO-3. Default: the list for other ZeRO stages."},
     SPEC_F_BOOL(SpecRecipeDefaults, compiled, "false", 0,
                 "Whether a compiler fuses element-wise kernels, of scenarios that do not say."),
     {.key = "recipe_overlap",
@@ -32,10 +34,9 @@ static const SpecField defaults_fields[] = {
      .offset = offsetof(SpecRecipeDefaults, recipe_overlap),
      .words = &spec_words_overlap,
      .default_text = "[]",
-     .help = "What its recipes overlap besides in runs that overlap grad_reduce and param_gather: pipeline, "
-             "where stages are interleaved; tensor, of models without experts and a sequence split over "
-             "tensor ranks "
-             "of one node with NVLink inside alone."},
+     .help =
+         "What recipes overlap further when a run overlaps grad_reduce and param_gather. pipeline: with "
+         "interleaved stages. tensor: without experts, with sequence parallelism inside one NVLink node."},
     SPEC_F_INT(SpecRecipeDefaults, zero, 0, 3, "0", 0,
                "ZeRO stage of scenarios that do not say: 3 of software that shards as it stands (FSDP)."),
     SPEC_F_BOOL(SpecRecipeDefaults, sequence_parallel, "false", 0,

@@ -58,8 +58,8 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_DOUBLE(SpecAccelerator, fp64_tensor_flops_per_s, ORR_UNIT_FLOPS_PER_S, 0, 1e20, "0", 0,
                   "Peak of matrix products in fp64, as sheets print it; no time uses it. 0: not given."),
     SPEC_F_DOUBLE(SpecAccelerator, sparsity_gain, ORR_UNIT_NONE, 1, 4, "1", 0,
-                  "Peak of products with 2:4 sparse weights over the dense one, in 8 to 32 bits, as sheets "
-                  "print it; no time uses it, training is dense. 1: none, or not given."),
+                  "Peak with 2:4 sparse weights over the dense peak, as data sheets print it. No time uses "
+                  "it: training is dense. 1: none, or not given."),
     SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
                "Streaming multiprocessors (compute units)."),
     SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
@@ -79,13 +79,11 @@ static const SpecField accelerator_fields[] = {
         SpecAccelerator, idle_power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
         "What it draws while it waits, with a job's memory held; 0: not known, counted as at the limit."),
     SPEC_F_INT(SpecAccelerator, matrix_unit, 0, 4096, "0", 0,
-               "Width of its square matrix units, where it is not made of SMs: attention heads that are no "
-               "multiple of it fill them in part; 0: not known."),
+               "Width of the accelerator's square matrix units, for accelerators without SMs. Attention "
+               "heads that are no multiple of it fill the units in part. 0: not known."),
     SPEC_F_BOOL(SpecAccelerator, split_attention_backward, "false", 0,
-                "Its attention kernels make gradients of queries, and of keys and values, in one kernel "
-                "each, which both "
-                "compute scores and their gradients: seven products backward and not five. Where it is not "
-                "made of SMs."),
+                "For accelerators without SMs: attention's backward has one kernel for queries and one for "
+                "keys and values. Both compute the scores again: seven products instead of five."),
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
@@ -193,10 +191,9 @@ static const SpecField cluster_fields[] = {
     SPEC_F_DOUBLE(SpecCluster, scale_out_bytes_per_s_per_gpu, ORR_UNIT_BYTES_PER_S, 0, 1e14, NULL,
                   SPEC_FIELD_DERIVED,
                   "Network rate of one GPU, one way; default the accelerator's reference node."),
-    SPEC_F_DOUBLE(
-        SpecCluster, scale_out_latency_s, ORR_UNIT_SECONDS, 0, 1, "5e-06", 0,
-        "One message between hosts, end to end; the default is NCCL's figure for a step of a tree over "
-        "InfiniBand or RoCE, EFA is 7 to 15 times slower (aws-*)."),
+    SPEC_F_DOUBLE(SpecCluster, scale_out_latency_s, ORR_UNIT_SECONDS, 0, 1, "5e-06", 0,
+                  "Latency of one message between hosts, end to end. The default is NCCL's figure for a tree "
+                  "step over InfiniBand or RoCE. EFA takes 7 to 15 times as long (clusters aws-*)."),
     {.key = "latency_s",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecCluster, scale_out_latency_s),
@@ -204,11 +201,10 @@ static const SpecField cluster_fields[] = {
      .form = "a number from 0 to 1 s",
      .schema = "{\"type\":[\"number\",\"string\"]}",
      .help = "Another name of scale_out_latency_s."},
-    SPEC_F_WORD(
-        SpecCluster, topology, &spec_words_topology, NULL, SPEC_FIELD_DERIVED,
-        "How the GPUs of one scale-up domain are joined; default mesh where nodes have as many GPUs as "
-        "the accelerator's board without a switch (reference_node.mesh_gpus; one node alone may be part "
-        "of a larger one), else the accelerator's (reference_node.topology)."),
+    SPEC_F_WORD(SpecCluster, topology, &spec_words_topology, NULL, SPEC_FIELD_DERIVED,
+                "How the GPUs of one scale-up domain are connected. Default: the accelerator's "
+                "(reference_node.topology). Nodes with reference_node.mesh_gpus GPUs, a board without a "
+                "switch, are a mesh; one node alone may be part of such a board."),
     {.key = "oversubscription",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecCluster, oversubscription),

@@ -66,11 +66,10 @@ static const SpecField jitter_fields[] = {
      .form = "a list of entries like {\"node\": 3, \"frac\": 0.1}",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":32}",
      .help =
-         "Single parts and the speed that each lacks: \"rank\" (a GPU) or \"node\" (its GPUs) in computing, "
-         "\"nic\" or \"link\" (the scale-up port) of a rank in what stages and replicas send; exchanges of "
-         "tensor, context and expert ranks are part of the passes and keep their pace, so that a link there "
-         "wants its rank beside it."},
-    SPEC_F_INT(SpecJitter, seed, 0, 1e9, "1", 0, "Of the draws."),
+         "Slow parts and the fraction of speed that each lacks. \"rank\" (a GPU) and \"node\" slow "
+         "computing; \"nic\" and \"link\" (the scale-up port) slow messages of stages and replicas. A slow "
+         "link does not slow exchanges of tensor, context and expert ranks; give the affected rank too."},
+    SPEC_F_INT(SpecJitter, seed, 0, 1e9, "1", 0, "Seed of the random draws."),
     SPEC_F_INT(SpecJitter, steps, 1, 10000, "100", 0, "Steps that are simulated where they differ."),
 };
 SPEC_TABLE(spec_table_jitter, "jitter",

@@ -97,21 +97,24 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(kv_tile_tokens, TOKENS, 1, 4096, 128, "Block of keys and values that it streams.")                     \
     F(wave_quantum, NONE, 0, 1, 0.5, "1: a partial last wave of blocks costs a whole one; 0: its share.")    \
     F(tile_s, SECONDS, 0, 1e-3, 2e-6, "Prologue and epilogue of one block of queries, forward.")             \
-    F(backward_tile_s, SECONDS, 0, 1e-3, 3e-6, "The same, backward.")                                        \
+    F(backward_tile_s, SECONDS, 0, 1e-3, 3e-6, "Prologue and epilogue of one block of queries, backward.")   \
     F(latency_s, SECONDS, 0, 1e-3, 6e-6, "An empty forward kernel.")                                         \
     F(backward_latency_s, SECONDS, 0, 1e-3, 1.2e-5,                                                          \
       "Empty backward kernels: row sums, main, conversion of dQ.")                                           \
     F(power_frac, FRAC, 0, 20, 2,                                                                            \
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
-    F(backward_fp8_frac, FRAC, 0, 2, 0, "The same of the backward; 0: as the forward.")                      \
+    F(backward_fp8_frac, FRAC, 0, 2, 0,                                                                      \
+      "Speed of the backward kernel in fp8 over 16-bit. 0: the forward's figure.")                           \
     F(backward_fp8_half_dim, NONE, 0, 1000, 0,                                                               \
       "Head dimension at which exponentials and casts take as long as products of 8 bits, backward; 0: as "  \
       "in 16 bits.")                                                                                         \
     F(mxfp8_frac, FRAC, 0.05, 2, 1, "Speed with a scale for 32 elements over one a tensor, forward.")        \
-    F(backward_mxfp8_frac, FRAC, 0.05, 2, 1, "The same, backward.")                                          \
+    F(backward_mxfp8_frac, FRAC, 0.05, 2, 1,                                                                 \
+      "Speed with a scale for 32 elements over one a tensor, backward.")                                     \
     F(early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.early_cudnn), forward.")     \
-    F(backward_early_frac, FRAC, 0.05, 2, 1, "The same, backward.")                                          \
+    F(backward_early_frac, FRAC, 0.05, 2, 1,                                                                 \
+      "Speed before cuDNN 9.17 (framework.kernels.early_cudnn), backward.")                                  \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")
@@ -119,12 +122,18 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
 #define MEMORY_BOUND_FIELDS(F)                                                                               \
     F(elementwise_frac, FRAC, 0, 1.2, 0.85,                                                                  \
       "Bandwidth of element-wise kernels over the data sheet's; 0: block absent.")                           \
-    F(norm_frac, FRAC, 0.01, 1.2, 0.8, "The same of layer norms and RMS norms.")                             \
-    F(softmax_frac, FRAC, 0.01, 1.2, 0.8, "The same of softmax over materialised scores.")                   \
-    F(cross_entropy_frac, FRAC, 0.01, 1.2, 0.7, "The same of the loss.")                                     \
-    F(permute_frac, FRAC, 0.01, 1.2, 0.4, "The same of gathering and scattering token rows.")                \
-    F(cast_frac, FRAC, 0.01, 1.2, 0.65, "The same of casting to 8 and 4 bits.")                              \
-    F(optimizer_frac, FRAC, 0.01, 1.2, 0.8, "The same of the optimizer's streams.")                          \
+    F(norm_frac, FRAC, 0.01, 1.2, 0.8,                                                                       \
+      "DRAM bandwidth that layer norms and RMS norms reach, over the data sheet's.")                         \
+    F(softmax_frac, FRAC, 0.01, 1.2, 0.8,                                                                    \
+      "DRAM bandwidth that softmax over materialised scores reaches, over the data sheet's.")                \
+    F(cross_entropy_frac, FRAC, 0.01, 1.2, 0.7,                                                              \
+      "DRAM bandwidth that the loss (cross entropy) reaches, over the data sheet's.")                        \
+    F(permute_frac, FRAC, 0.01, 1.2, 0.4,                                                                    \
+      "DRAM bandwidth that gathering and scattering token rows reaches, over the data sheet's.")             \
+    F(cast_frac, FRAC, 0.01, 1.2, 0.65,                                                                      \
+      "DRAM bandwidth that casts to 8 and 4 bits reach, over the data sheet's.")                             \
+    F(optimizer_frac, FRAC, 0.01, 1.2, 0.8,                                                                  \
+      "DRAM bandwidth that the optimizer's kernels reach, over the data sheet's.")                           \
     F(addressed_frac, FRAC, 0.05, 4, 1,                                                                      \
       "Elements an SM takes of kernels that address each by itself, over "                                   \
       "framework.kernels.sm_elements_per_s.")                                                                \

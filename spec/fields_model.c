@@ -91,8 +91,8 @@ static const SpecField model_fields[] = {
      .help = "Transformer layers; or, of a network that is none, a list of layers in forward order, of one "
              "sample."},
     SPEC_F_INT(SpecModel, encoder_layers, 0, LAYERS_MAX, "0", 0,
-               "Layers of an encoder before those of `layers`, which then attend to what it returns too (T5, "
-               "BART); 0: none."),
+               "Encoder layers (T5, BART). The layers of `layers` then also attend to the encoder's output. "
+               "0: no encoder."),
     SPEC_F_INT(SpecModel, hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
                "Hidden size h; needed unless layers is a list."),
     SPEC_F_INT(SpecModel, heads, 1, 1e5, NULL, SPEC_FIELD_DERIVED,
@@ -123,9 +123,8 @@ static const SpecField model_fields[] = {
     SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
     SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
     SPEC_F_BOOL(SpecModel, rope_scaled, "false", 0,
-                "Rotary positions carry an attention factor (YaRN, gpt-oss), which Transformer Engine's "
-                "kernel does not "
-                "take; that of MLA does."),
+                "Rotary positions carry an attention factor (YaRN, gpt-oss). Transformer Engine's fused "
+                "kernel does not support it; its kernel for MLA does."),
     SPEC_F_BOOL(SpecModel, causal, "true", 0, "Causal attention; false for encoders."),
     SPEC_F_DOUBLE(SpecModel, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, NULL, SPEC_FIELD_DERIVED,
                   "Dropout; 0: no dropout kernels and no masks. Default the framework's."),
@@ -139,9 +138,8 @@ static const SpecField model_fields[] = {
                   "A list of layers: measured over predicted time of its layers, from one run of yours; "
                   "default 1."),
     SPEC_F_DOUBLE(SpecModel, sample_spread_frac, ORR_UNIT_FRAC, 0, 10, NULL, SPEC_FIELD_DERIVED,
-                  "A list of layers: standard deviation of one sample's time over the mean (texts that are "
-                  "not padded); "
-                  "the replica with most work is waited for. Default 0."),
+                  "For a list of layers: standard deviation of one sample's time over the mean, as with "
+                  "texts that are not padded. All replicas wait for the one with most work. Default 0."),
     SPEC_F_OBJECT(SpecModel, moe, table_moe, SPEC_FIELD_DERIVED,
                   "Mixture of experts; absent: a dense model."),
     SPEC_F_OBJECT(SpecModel, mla, table_mla, SPEC_FIELD_DERIVED,

@@ -127,9 +127,8 @@ static bool read_jobs(SpecReadContext *context, const OrrJson *node, void *targe
 
 static const SpecField network_fields[] = {
     SPEC_F_WORD(SpecNetwork, fidelity, &spec_words_fidelity, "\"analytic\"", 0,
-                "analytic: every collective as if alone; flow: all that a step sends at once on one fabric, "
-                "which the "
-                "report's network section then says the cost of (docs/NETWORK.md)."),
+                "analytic: every collective is priced as if alone. flow: all messages of a step share one "
+                "fabric, and the report's network section gives the cost (docs/NETWORK.md)."),
     SPEC_F_CUSTOM(
         SpecNetwork, topology, read_topology, "\"\"", 0,
         "a name of 'orrery list topologies', the path of a file of nodes and links, or such an object",
@@ -145,7 +144,7 @@ static const SpecField network_fields[] = {
         SpecNetwork, routing, &spec_words_routing, "\"shortest\"", 0,
         "Which of equally short ways a message takes. With analytic fidelity ecmp (Ethernet, RoCE without "
         "adaptive routing) leaves groups of more nodes than a leaf has (leaf_gpus) 60/95 of the NICs."),
-    SPEC_F_INT(SpecNetwork, seed, 0, 1e9, "0", 0, "Of the hash of ecmp and e-ecmp."),
+    SPEC_F_INT(SpecNetwork, seed, 0, 1e9, "0", 0, "Seed of the hash that ecmp and e-ecmp route by."),
     SPEC_F_WORD(SpecNetwork, algorithm, &spec_words_network_algorithm, "\"ring\"", 0,
                 "Which domains exchange at once in reductions and gathers; NCCL's rings along every rail, "
                 "its trees, or "
@@ -154,8 +153,8 @@ static const SpecField network_fields[] = {
         SpecNetwork, lossless, "false", 0,
         "Switches pause their senders (PFC): a message behind one that is held up goes no faster than it."),
     SPEC_F_BOOL(SpecNetwork, host_copies, "false", 0,
-                "Without GPUDirect: what a NIC sends or gets passes host memory, at half the rate of the "
-                "GPU's PCIe link; so NCCL has it where GPU and NIC share no PCIe switch."),
+                "Without GPUDirect, a NIC's traffic passes host memory at half the rate of the GPU's PCIe "
+                "link. NCCL does so where GPU and NIC share no PCIe switch."),
     SPEC_F_CUSTOM(SpecNetwork, failed_links, read_failed_links, "[]", 0,
                   "a list of links such as \"leaf0-spine1\" (failed) or \"leaf0-spine1=0.5\" (half its rate)",
                   LIST_SCHEMA, NULL, "Links that failed or run at a part of their rate, both ways."),

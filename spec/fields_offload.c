@@ -17,15 +17,14 @@ static const SpecField host_fields[] = {
     SPEC_F_INT(SpecHost, gpus_per_pcie_root, 1, 64, "1", 0,
                "GPUs that share one port of the processor: copies of all at once share its rate."),
     SPEC_F_DOUBLE(SpecHost, pcie_root_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
-                  "Rate of such a port, one way; 0: that of one GPU's link."),
+                  "Rate of a PCIe root port, one way. 0: the rate of one GPU's link."),
     SPEC_F_DOUBLE(
         SpecHost, pinned_frac, ORR_UNIT_FRAC, 0.01, 1, "0.88", 0,
         "Share of the link's rate that copies from and to page-locked memory reach: 55.6 of 63 GB/s on "
         "PCIe 5 x16 [nvbandwidth]."),
-    SPEC_F_DOUBLE(
-        SpecHost, pageable_frac, ORR_UNIT_FRAC, 0.001, 1, "0.15", 0,
-        "The same for ordinary memory, which goes through a small page-locked buffer: a sixth of pinned "
-        "[DeepSpeedPinned]."),
+    SPEC_F_DOUBLE(SpecHost, pageable_frac, ORR_UNIT_FRAC, 0.001, 1, "0.15", 0,
+                  "Copy rate of ordinary (pageable) host memory over the rate of pinned memory. Such copies "
+                  "pass a small pinned buffer [DeepSpeedPinned]."),
     SPEC_F_DOUBLE(
         SpecHost, duplex_frac, ORR_UNIT_FRAC, 0.5, 1, "1", 0,
         "Share of its rate that each way keeps when both are busy: 1 PCIe, 0.5 where the two share."),
@@ -63,13 +62,11 @@ static const SpecField activation_fields[] = {
      .offset = offsetof(SpecOffloadPart, modules),
      .words = &spec_words_offload_module,
      .default_text = "[]",
-     .help = "Modules whose saved tensors leave, as Megatron-Core's --offload-modules: what they read; "
-             "empty: all "
-             "of the layer."},
-    SPEC_F_DOUBLE(
-        SpecOffloadPart, resident_bytes, ORR_UNIT_BYTES, 0, 1e18, NULL, SPEC_FIELD_DERIVED,
-        "Dynamic evicting: of a micro-batch's activations in a stage, tensors leave by bytes x time to bring "
-        "them back until so many bytes stay; default: none leave for that."),
+     .help = "Modules whose saved inputs are offloaded, as Megatron-Core's --offload-modules. Empty: the "
+             "whole layer."},
+    SPEC_F_DOUBLE(SpecOffloadPart, resident_bytes, ORR_UNIT_BYTES, 0, 1e18, NULL, SPEC_FIELD_DERIVED,
+                  "Dynamic evicting: bytes of a micro-batch's activations that stay in a stage. Tensors "
+                  "leave in the order of bytes times the time to fetch them. Default: none leave."),
 };
 static SPEC_TABLE(table_activations, "offload.activations", "Tensors between forward and backward.",
                   activation_fields);
@@ -92,9 +89,8 @@ static SPEC_TABLE(table_aio, "offload.aio", "How a process asks the disks.", aio
 static const SpecField offload_fields[] = {
     SPEC_F_INT(SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, NULL,
                SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-               "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: "
-               "none; default "
-               "0, or all where offload.activations has a tier."),
+               "First layers of each model stage whose activations wait in host memory. Default: 0, or all "
+               "where offload.activations has a tier."),
     SPEC_F_WORD(
         SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
         "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
@@ -108,8 +104,8 @@ static const SpecField offload_fields[] = {
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecOffload, delayed_update),
      .flags = SPEC_FIELD_DERIVED,
-     .help = "The host updates beside the next step, whose weights are one update behind; default: the "
-             "scheme's."},
+     .help = "The host updates weights while the next step runs, which uses weights one update old. Default: "
+             "the scheme's."},
     SPEC_F_DOUBLE(
         SpecOffload, ratio, ORR_UNIT_FRAC, 0, 1, NULL, SPEC_FIELD_DERIVED,
         "Share of the parameters that the host updates, the GPU the others; default 1, twin-flow 0.3."),
@@ -120,17 +116,16 @@ static const SpecField offload_fields[] = {
         SpecOffload, prefetch_depth, 0, 3, NULL, SPEC_FIELD_DERIVED,
         "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
         "default: the scheme's."),
-    SPEC_F_BOOL(
-        SpecOffload, overlap_update, "false", 0,
-        "Where gradients leave at the step: the host updates each piece once its own has left, beside "
-        "the copies of the others (Megatron-Core's --overlap-cpu-optimizer-d2h-h2d); false: once all "
-        "have."),
+    SPEC_F_BOOL(SpecOffload, overlap_update, "false", 0,
+                "The host updates each piece once its gradients have arrived, while others are copied "
+                "(Megatron-Core's --overlap-cpu-optimizer-d2h-h2d). False: once all have arrived."),
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
     SPEC_F_INT(SpecOffload, threads, 0, 65536, "0", 0,
-               "Threads of a process's optimizer on the host (OMP_NUM_THREADS; torchrun sets 1 where nobody "
-               "does); 0: one for each core of its part of the socket."),
+               "Threads of a process's optimizer on the host (OMP_NUM_THREADS; torchrun's default is 1). 0: "
+               "one for each core of its share of the socket."),
     SPEC_F_DOUBLE(SpecOffload, subgroup_parameters, ORR_UNIT_NONE, 1, 1e15, "1e9", 0,
-                  "Parameters of a tile whose states come from the disks, are updated and go back."),
+                  "Parameters of a tile. The states of one tile at a time are read from disk, updated and "
+                  "written back."),
     SPEC_F_OBJECT(SpecOffload, aio, table_aio, 0, "Requests to the disks."),
 };
 SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);

@@ -76,16 +76,15 @@ static bool read_microbatches(SpecReadContext *context, const OrrJson *node, voi
 
 static const SpecField servers_fields[] = {
     SPEC_F_INT(SpecServers, servers, 1, 1e5, NULL, SPEC_FIELD_REQUIRED, "Machines that hold parameters."),
-    SPEC_F_WORD(
-        SpecServers, placement, &spec_words_server_placement, "\"dedicated\"", 0,
-        "dedicated: machines of their own; colocated: on the first machines of workers; byteps: on machines "
-        "of their own and on those of the workers, in parts that fill all NICs."),
+    SPEC_F_WORD(SpecServers, placement, &spec_words_server_placement, "\"dedicated\"", 0,
+                "Where servers run. dedicated: on machines without workers. colocated: on the workers' first "
+                "machines. byteps: on both, in shares that fill all NICs."),
     SPEC_F_WORD(SpecServers, scheme, &spec_words_server_scheme, "\"wfbp\"", 0,
                 "naive: push all, then pull all; wfbp: each layer when its gradient is there; bytescheduler: "
                 "in parts, the first layers first."),
     SPEC_F_WORD(SpecServers, mode, &spec_words_server_mode, "\"sync\"", 0,
-                "sync: weights come back when all workers have pushed; async: when the worker's own push is "
-                "applied; bounded: async, but no worker is more than staleness iterations ahead."),
+                "When weights come back. sync: all workers have pushed. async: the worker's own push is "
+                "applied. bounded: async, with no worker more than `staleness` iterations ahead."),
     SPEC_F_INT(SpecServers, staleness, 0, 1e6, "0", 0,
                "bounded: iterations that a worker may be ahead of the last one."),
     SPEC_F_BOOL(SpecServers, barrier, "false", 0,
@@ -111,7 +110,7 @@ static const SpecField servers_fields[] = {
     SPEC_F_DOUBLE(SpecServers, spread_frac, ORR_UNIT_FRAC, 0, 1, "0.1", 0,
                   "normal: standard deviation over the mean."),
     SPEC_F_BOOL(SpecServers, spread_lasts, "false", 0, "Drawn once a worker, not anew every iteration."),
-    SPEC_F_INT(SpecServers, seed, 0, 2e9, "1", 0, "Of what is drawn."),
+    SPEC_F_INT(SpecServers, seed, 0, 2e9, "1", 0, "Seed of the random draws."),
     SPEC_F_INT(
         SpecServers, iterations, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
         "Simulated behind the warm-up; default 4, with a spread or without barrier between workers 200."),
@@ -134,10 +133,9 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
     SPEC_F_INT(SpecParallel, tensor_preferred, 0, DEGREE_MAX, "0", 0,
                "What tensor \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
-    SPEC_F_WORD(
-        SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
-        "How linear layers lie on the tensor ranks: 1d (Megatron), 2d (q x q), 2.5d (q x q x depth), 3d "
-        "(q x q x q)."),
+    SPEC_F_WORD(SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
+                "How linear layers are split over tensor ranks. 1d: Megatron. 2d: q x q. 2.5d: q x q x "
+                "depth. 3d: q x q x q."),
     SPEC_F_INT(SpecParallel, tensor_depth, 1, DEGREE_MAX, "1", 0, "2.5d: layers of the grid."),
     {.key = "sequence_parallel",
      .type = SPEC_TYPE_TRISTATE,
@@ -179,9 +177,8 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", SPEC_FIELD_AUTO,
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
     SPEC_F_INT(SpecParallel, weight_tiles, 1, 4096, "1", 0,
-               "ZeRO-3: parts that each matrix of a layer but experts' is cut in along its output, gathered, "
-               "used and "
-               "dropped one after the other (memory-centric tiling [Rajbhandari2021])."),
+               "ZeRO-3: parts that each weight matrix is cut into along its output, experts excepted. Parts "
+               "are gathered, used and freed in turn (memory-centric tiling [Rajbhandari2021])."),
     {.key = "schedule",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecParallel, schedule),
@@ -197,9 +194,8 @@ static const SpecField parallel_fields[] = {
         "schedule; at least as many as pipeline ranks. More hide messages and hold more activations. 0: "
         "pipeline."),
     SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,
-               "zb-auto: activations that a pipeline rank may hold, in micro-batches (as many as ranks: the "
-               "memory of 1F1B; "
-               "twice that: of ZB-2P [Qi2024]); 0: what the GPU's memory leaves."),
+               "zb-auto: activations that a pipeline rank may hold, in micro-batches. As many as pipeline "
+               "ranks is 1F1B's memory, twice that ZB-2P's [Qi2024]. 0: as GPU memory allows."),
     {.key = "order",
      .type = SPEC_TYPE_NAME,
      .offset = offsetof(SpecParallel, order),
@@ -221,7 +217,7 @@ static const SpecField parallel_fields[] = {
     SPEC_F_WORD(SpecParallel, context_mode, &spec_words_context, NULL, SPEC_FIELD_DERIVED,
                 "How context ranks exchange keys and values; default the framework's."),
     SPEC_F_INT(SpecParallel, context_inner, 0, DEGREE_MAX, "0", 0,
-               "hierarchical: context ranks of one all-to-all; 0: those of a scale-up domain."),
+               "hierarchical: context ranks of one all-to-all. 0: the ranks of a scale-up domain."),
     SPEC_F_BOOL(SpecParallel, quantized_weight_gather, "false", 0,
                 "ZeRO-3: weights are gathered in 8 bits (ZeRO++ qwZ)."),
     SPEC_F_BOOL(SpecParallel, secondary_weight_shard, "false", 0,

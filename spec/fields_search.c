@@ -84,8 +84,8 @@ static const SpecField search_fields[] = {
             "offload.activation_layers; default: 0 to the layers of the largest stage, where the "
             "accelerator's host_link_bytes_per_s is known."),
     CHOICES(nodes,
-            "cluster.nodes, doubled from min to max, or a list: a search for each number, and one front "
-            "of time, memory and cost; `search` alone reads it, `parallel.data` follows the GPUs."),
+            "Values of cluster.nodes: doubled from min to max, or a list. Each gets a search; one front of "
+            "time, memory and cost covers all. parallel.data follows the GPUs. Only `search` reads it."),
     SPEC_F_CUSTOM(SpecSearch, order, read_orders, NULL, SPEC_FIELD_DERIVED,
                   "a list of orders of the dimensions",
                   "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", NULL,
@@ -101,8 +101,8 @@ static const SpecField search_fields[] = {
              "training.recompute; default (empty): what the framework has of none, selective, selective-op, "
              "selective-layer (every 8th, 4th, 3rd or 2nd) and full."),
     WORD_SET(offload, &spec_words_offload,
-             "offload.scheme; default (empty): none and those that the framework has and the node's tiers "
-             "allow; where host and GPU share the update, by ratios of 0.2, 0.4, 0.6 and 0.8."),
+             "Values of offload.scheme to try. Default: none, and the schemes that the framework and the "
+             "node's tiers support. Shared updates are tried at ratios 0.2, 0.4, 0.6 and 0.8."),
     WORD_SET(attention, &spec_words_attention,
              "execution.attention; default (empty): unfused and the kernels that were fitted for the "
              "accelerator."),

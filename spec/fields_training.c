@@ -216,10 +216,9 @@ static const SpecField training_fields[] = {
         "What micro_batch \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
-    SPEC_F_DOUBLE(
-        SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
-        "Sequences of an epoch, dealt evenly to data-parallel ranks, as many to each as the most has: "
-        "its steps and time are reported; 0: not given."),
+    SPEC_F_DOUBLE(SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
+                  "Sequences of an epoch. The report then has the steps and time of an epoch. Every "
+                  "data-parallel rank gets equally many, some twice. 0: not given."),
     SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
                   "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
@@ -237,10 +236,9 @@ static const SpecField training_fields[] = {
         "What recompute \"auto\" of a run takes where it fits; the framework's recipes for a model and GPU "
         "set "
         "it."),
-    SPEC_F_INT(
-        SpecTraining, mlp_tiles, 1, 4096, "1", 0,
-        "Parts of the sequence that a dense MLP runs one after the other, each of them once more in the "
-        "backward: only its input stays (TiledMLP [ALST]); not with experts."),
+    SPEC_F_INT(SpecTraining, mlp_tiles, 1, 4096, "1", 0,
+               "Parts of the sequence that a dense MLP runs one after the other (TiledMLP [ALST]). Only the "
+               "input is kept; the backward runs each part again. Not with experts."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
                   FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
     SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,
@@ -264,8 +262,8 @@ static const SpecField training_fields[] = {
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),
     SPEC_F_DOUBLE(SpecTraining, predicted_frac, ORR_UNIT_FRAC, 0.001, 1, "1", 0,
-                  "Share of the positions that the loss asks for, where software picks them ahead of the LM "
-                  "head: 0.15 of masked language models as NVIDIA's BERT."),
+                  "Share of positions in the loss, where software picks them before the LM head. NVIDIA's "
+                  "BERT has 0.15."),
 };
 SPEC_TABLE(spec_table_training, "training", "What is trained with: batch, sequence, precision, optimizer.",
            training_fields);

@@ -12,7 +12,7 @@ static const SpecField layer_fields[] = {
     SPEC_F_NAME(SpecLayer, name, "\"layer\"", "What tables call the layer."),
     SPEC_F_DOUBLE(SpecLayer, flops, ORR_UNIT_NONE, 0, 1e18, "0", 0,
                   "FLOPs of the forward of one sample, 2 a multiply-add; the backward has twice as many."),
-    SPEC_F_DOUBLE(SpecLayer, parameters, ORR_UNIT_NONE, 0, 1e15, "0", 0, "Its parameters."),
+    SPEC_F_DOUBLE(SpecLayer, parameters, ORR_UNIT_NONE, 0, 1e15, "0", 0, "Parameters of the layer."),
     SPEC_F_DOUBLE(SpecLayer, activation_bytes, ORR_UNIT_BYTES, 0, 1e15, "0", 0,
                   "Kept for the backward, of one sample."),
     SPEC_F_DOUBLE(SpecLayer, seconds, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
@@ -20,7 +20,7 @@ static const SpecField layer_fields[] = {
                   "bytes."),
     SPEC_F_INT(SpecLayer, kernels, 1, 1e6, "1", 0,
                "Kernels of its forward: a product, and those that move bytes."),
-    SPEC_F_INT(SpecLayer, repeat, 1, MOST_LAYERS, "1", 0, "So many of these follow each other."),
+    SPEC_F_INT(SpecLayer, repeat, 1, MOST_LAYERS, "1", 0, "Number of identical layers in a row."),
 };
 SPEC_TABLE(spec_table_layer, "model.layers", "One layer of a network that is no transformer.", layer_fields);
 

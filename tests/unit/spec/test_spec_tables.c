@@ -10,13 +10,33 @@
 
 /* --- every table is well formed --- */
 
+/* A help text is shown alone: it names what it is about, in sentences that are read once. */
+static void check_plain(const char *help)
+{
+    static const char *const leaning[] = {"The same", "That ",    "Those ",      "These ", "Such ",
+                                          "Times ",   "Of ",      "Its ",        "Their ", "Whose ",
+                                          "So ",      "Likewise", "Without that"};
+    const int most_words = 25;
+    for (gsize i = 0; i < G_N_ELEMENTS(leaning); i++)
+        g_assert_false(g_str_has_prefix(help, leaning[i]));
+    int words = 0;
+    for (const char *at = help; *at != '\0'; at++) {
+        if (*at == ' ' && at[-1] == '.')
+            words = 0;
+        else if (at == help || *at == ' ')
+            words++;
+        g_assert_cmpint(words, <=, most_words);
+    }
+}
+
 static void check_field(const SpecTable *table, const SpecField *field)
 {
-    g_test_message("%s.%s", table->name, field->key);
+    g_test_message("%s.%s: %s", table->name, field->key, field->help);
     g_assert_nonnull(field->help);
     g_assert_cmpuint(strlen(field->help), >, 10);
     const char end = field->help[strlen(field->help) - 1];
     g_assert_true(end == '.' || end == ')');
+    check_plain(field->help);
     if (field->type == SPEC_TYPE_INT || field->type == SPEC_TYPE_DOUBLE)
         g_assert_true(field->min < field->max);
     if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_WORD_SET)
