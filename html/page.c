@@ -64,12 +64,11 @@ static void write_interval(const Report *report, GString *out)
         return;
     g_string_append(out, "<p>");
     text(out,
-         "Expect %s to %s: %.0f %% of %d comparable published runs lie within that distance of their "
-         "prediction.",
+         "Expect %s to %s. For %.0f %% of %d comparable published runs, the prediction was off by no more than this.",
          orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
          report->interval_coverage * 100, report->interval_runs);
     if (report->outside_count > 0 && report->interval_widening > 1)
-        text(out, " The interval reaches %g times as far, because the run lies outside all of them:",
+        text(out, " The interval is %g times as wide, because the run lies outside all of them:",
              report->interval_widening);
     else if (report->outside_count > 0)
         text(out, " The run lies outside all of them:");

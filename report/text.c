@@ -178,7 +178,7 @@ static void write_interval(const Report *report, GString *out)
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     const double times = report->interval_widening;
     g_autofree char *widened =
-        times > 1 ? g_strdup_printf("; %g times as far, see Outside", times) : g_strdup("");
+        times > 1 ? g_strdup_printf("; %g times as wide, see Outside", times) : g_strdup("");
     g_autofree char *interval = g_strdup_printf(
         "%s .. %s (%.0f %%, from %d comparable published runs%s)",
         orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
@@ -213,7 +213,8 @@ static void write_box(const char *const *texts, int count, GString *out)
         g_string_append(out, "\u2500");
     g_string_append(out, "\u2510\n");
     for (char **line = lines; *line != NULL; line++)
-        report_page_say(out, 2, "\u2502  %s%*s  \u2502", *line, (int)(width - g_utf8_strlen(*line, -1)), "");
+        g_string_append_printf(out, "  \u2502  %s%*s  \u2502\n", *line,
+                               (int)(width - g_utf8_strlen(*line, -1)), "");
     g_string_append(out, "  \u2514");
     for (glong i = -4; i < width; i++)
         g_string_append(out, "\u2500");

@@ -191,11 +191,10 @@ static void append_reserve(const Report *report, GString *line)
     g_string_append_printf(line, "; the reserve is %s", orr_text_bytes(reserve, report->reserve_bytes));
     if (report->reserve_doubled)
         g_string_append_printf(
-            line, " (twice what %d published runs needed beyond their prediction: none is of %s)",
+            line, " (twice the excess of %d published runs over their prediction; none is of %s)",
             report->reserve_runs, report->spec->execution.framework.name);
     else if (report->reserve_runs > 0)
-        g_string_append_printf(line,
-                               " (98 %% of %d published runs%s%s needed no more beyond their prediction)",
+        g_string_append_printf(line, " (98 %% of %d published runs%s%s exceeded their prediction by less)",
                                report->reserve_runs, report->reserve_own ? " of " : "",
                                report->reserve_own ? report->spec->execution.framework.name : "");
 }

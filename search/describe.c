@@ -8,7 +8,7 @@ static const struct {
     [SEARCH_BOUND_MEMORY] = {"memory", "states and live activations exceed the memory"},
     [SEARCH_BOUND_COMPUTE] = {"compute", "the model's work alone takes longer"},
     [SEARCH_BOUND_PIPELINE] = {"pipeline", "fill, the slowest rank's work and drain take longer"},
-    [SEARCH_BOUND_DATA] = {"data", "with reductions, gathers and optimizer behind"},
+    [SEARCH_BOUND_DATA] = {"data", "compute, gradient exchange and optimizer together take longer"},
     [SEARCH_BOUND_REPLAY] = {"replay", "the longest path through the schedule is longer"},
 };
 

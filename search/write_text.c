@@ -41,9 +41,8 @@ static void append_loose(GString *out, const SearchResult *result)
         return;
     append_entry(
         out, "loose bound",
-        "%s: %s points had no larger bound and were not ruled out when they were met; it was %.1f %% "
-        "below the "
-        "time of the %s of them that were simulated",
+        "bound \"%s\" was the largest of %s points and ruled out none of them; it was %.1f %% below the "
+        "simulated time (mean of %s)",
         search_bound_key((SearchBoundKind)most), whole(points, loose->survivors),
         loose->simulated > 0 ? 100 * loose->below_frac / (double)loose->simulated : 0,
         whole(simulated, loose->simulated));
@@ -93,10 +92,10 @@ static void append_certificate(GString *out, const SearchResult *result)
             append_entry(out, "not allowed", "%14s  %s", whole(count, result->space->beyond[i]),
                          search_limit_field((SearchUserLimit)i));
     g_autofree char *seeds =
-        result->seeds > 0
-            ? g_strdup_printf(" (%" G_GINT64_FORMAT " left out above as well)", (gint64)result->seeds)
-            : g_strdup("");
-    append_entry(out, "simulated", "%s%s; bounded one by one: %s", whole(count, result->simulated), seeds,
+        result->seeds > 0 ? g_strdup_printf(" (a bound had ruled out %" G_GINT64_FORMAT " of them too)",
+                                            (gint64)result->seeds)
+                          : g_strdup("");
+    append_entry(out, "simulated", "%s%s; points checked singly: %s", whole(count, result->simulated), seeds,
                  whole(points, result->evaluated));
     append_loose(out, result);
     if (result->refused > 0)

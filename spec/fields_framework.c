@@ -467,8 +467,9 @@ static const SpecField framework_fields[] = {
      .form = "a list of recipes",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}",
      .help = "What its recipes set for a model on a GPU: a list of {models, layers, accelerators, "
-             "precisions, stages, scenario}. A scenario takes what it leaves out from those that match, the "
-             "first that says so."},
+             "precisions, stages, scenario}. A field that the scenario omits comes from the first matching "
+             "recipe "
+             "that sets it."},
     SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,
                   "Which kernels run, fused, split, copied or cast."),
     SPEC_F_OBJECT(SpecFramework, host, host_table, 0, "What the host costs: launches, waits, bookkeeping."),

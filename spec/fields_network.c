@@ -142,8 +142,8 @@ static const SpecField network_fields[] = {
     SPEC_F_INT(SpecNetwork, pod_leaves, 0, 65536, "0", 0, "Leaves of a pod; 0: the topology's own number."),
     SPEC_F_WORD(
         SpecNetwork, routing, &spec_words_routing, "\"shortest\"", 0,
-        "Which of equally short ways a message takes. With analytic fidelity ecmp (Ethernet, RoCE without "
-        "adaptive routing) leaves groups of more nodes than a leaf has (leaf_gpus) 60/95 of the NICs."),
+        "Which of equally short paths a message takes. With analytic fidelity and ecmp (Ethernet, RoCE "
+        "without adaptive routing), groups that span several leaf switches get 60/95 of the NICs' rate."),
     SPEC_F_INT(SpecNetwork, seed, 0, 1e9, "0", 0, "Seed of the hash that ecmp and e-ecmp route by."),
     SPEC_F_WORD(SpecNetwork, algorithm, &spec_words_network_algorithm, "\"ring\"", 0,
                 "Which domains exchange at once in reductions and gathers; NCCL's rings along every rail, "

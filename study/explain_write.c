@@ -44,15 +44,15 @@ static void write_binds(const Explanation *explanation, int *number, GString *ou
                  100 * first->share);
     else
         sentence(out, number,
-                 "What binds most is %s: %.0f %% of the step goes with it (simulated with 10 %% more).",
+                 "What binds most is %s: %.0f %% of the step scales with it (simulated with 10 %% more of it).",
                  first->words, 100 * first->share);
     if (others->len > 0 && percents > 100)
         sentence(
             out, number,
-            "Then come %s; with the first more than 100 %%, for what runs side by side counts with each.",
+            "Then come %s. These add up to more than 100 %%, because overlapped work counts under each resource.",
             others->str);
     else if (others->len > 0)
-        sentence(out, number, "Then come %s; what is left over goes with none of them alone.", others->str);
+        sentence(out, number, "Then come %s. The rest cannot be put down to a single resource.", others->str);
     else
         sentence(out, number, "Nothing else carries 1 %% of the step.");
 }

@@ -157,12 +157,30 @@ static void assert_page(const char *text)
     }
 }
 
+/* The headline's frame: from its upper edge to its lower one all lines end in one column. */
+static void assert_box(const char *page)
+{
+    const char *top = strstr(page, "  \u250c");
+    g_assert_nonnull(top);
+    g_auto(GStrv) lines = g_strsplit(top, "\n", -1);
+    const glong width = g_utf8_strlen(lines[0], -1);
+    int at = 1;
+    for (; g_str_has_prefix(lines[at], "  \u2502"); at++) {
+        g_assert_cmpint(g_utf8_strlen(lines[at], -1), ==, width);
+        g_assert_true(g_str_has_suffix(lines[at], "\u2502"));
+    }
+    g_assert_cmpint(at, >, 1);
+    g_assert_true(g_str_has_prefix(lines[at], "  \u2514"));
+    g_assert_cmpint(g_utf8_strlen(lines[at], -1), ==, width);
+}
+
 static void test_text_says_it(void)
 {
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
     report_write_text(&f->report, out);
     assert_page(out->str);
+    assert_box(out->str);
     static const char *const said[] = {"two \"stages\"",
                                        "STEP 64",
                                        "229,064 tokens/s",
@@ -207,6 +225,7 @@ static void test_text_stays_on_the_page(void)
         g_autoptr(GString) out = g_string_new(NULL);
         report_write_text(&f->report, out);
         assert_page(out->str);
+        assert_box(out->str);
         g_assert_nonnull(strstr(out->str, "of 64 stages shown"));
         g_assert_true(g_str_has_prefix(out->str, "xxxxx?xxxxx"));
     }
