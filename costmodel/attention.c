@@ -198,7 +198,7 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     if (flops <= 0 || peak <= 0)
         return latency_s;
     double element_bytes = spec_dtype_bytes(attention->dtype);
-    if (accelerator->generation == SPEC_GENERATION_OTHER) { /* not made of SMs with blocks: FLOPs alone */
+    if (accelerator->generation.without_sms) { /* not made of SMs with blocks: FLOPs alone */
         double frac = attention->backward ? model->backward_peak_frac : model->peak_frac;
         return kernel_products(accelerator, attention) * flops /
                    (peak * frac * unit_fill(accelerator, attention)) +

@@ -9,7 +9,7 @@ SpecAttention cost_attention_kernel(const Spec *spec)
         cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
     return named == SPEC_ATTENTION_CUDNN && latent &&
                    !spec->execution.framework.kernels.latent_heads_blackwell &&
-                   spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
+                   spec->cluster.accelerator.generation.late_latent_heads
                ? SPEC_ATTENTION_UNFUSED
                : named;
 }

@@ -120,7 +120,7 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
                          .bytes = c->bytes,
                          .ranks = g->n,
                          .nodes = g->k,
-                         .generation = gpu->generation,
+                         .nccl_row = gpu->generation.nccl_row,
                          .nvlink = g->nvlink,
                          .ll128 = in->ll128_frac > 0 && !(g->k > 1 && cluster->network.host_copies),
                          .sharp = g->across->sharp > 0 || cluster->collectives.sharp > 0,
@@ -137,7 +137,7 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
     double channel = ring / MAX(in->ring_channels, 1);
     /* a channel enters and leaves a node of p GPUs by NICs: p - 1 hops between its GPUs */
     const double inside = g->nvlink && g->p > 1 ? ring * g->p / (g->p - 1) : 0;
-    const CostNcclGraph net = cost_nccl_net_graph(gpu->generation, g->rails, nic, inside);
+    const CostNcclGraph net = cost_nccl_net_graph(gpu->generation.nccl_row, g->rails, nic, inside);
     q->ring = q->tree = g->k > 1 ? net : (CostNcclGraph){in->ring_channels, channel, channel};
     if (g->k ==
         2) /* a tree crosses once each way where a ring crosses twice: NCCL's search goes on inside the node */

@@ -268,25 +268,10 @@ static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_c
  * Source: [Float8Padding] */
 #define UNALIGNED_FLOPS_PER_CLOCK 489.0
 
-/* Dense 16-bit FLOPs a clock of an SM; 0: libraries have no such kernel on tensor cores. */
-static double sm_flops_per_clock(SpecGeneration generation)
-{
-    switch (generation) {
-    case SPEC_GENERATION_AMPERE:
-        return 2048;
-    case SPEC_GENERATION_HOPPER:
-        return 4096;
-    case SPEC_GENERATION_BLACKWELL:
-        return 8192;
-    default:
-        return 0;
-    }
-}
-
 /* Whole waves of tiles at that rate; copies of 4 and 8 bytes need as many times fewer loads. */
 static double unaligned_s(const SpecAccelerator *accelerator, const CostGemm *gemm, double peak)
 {
-    const double clock = sm_flops_per_clock(accelerator->generation), tile = 128;
+    const double clock = accelerator->generation.sm_flops_per_clock, tile = 128;
     if (gemm->align == 0 || clock <= 0 || spec_dtype_bytes(gemm->dtype) != 2)
         return 0;
     const double sms = fmax(1, accelerator->sm_count);
@@ -299,7 +284,7 @@ static double unaligned_s(const SpecAccelerator *accelerator, const CostGemm *ge
  * operands at the rate of fp32.   Source: [TensorCoreTips] */
 static bool leaves_tensor_cores(const SpecAccelerator *accelerator, const CostGemm *gemm)
 {
-    return gemm->align > 0 && accelerator->generation == SPEC_GENERATION_VOLTA &&
+    return gemm->align > 0 && accelerator->generation.small_pieces_leave_tensor_cores &&
            spec_dtype_bytes(gemm->dtype) == 2 && accelerator->peak_flops_per_s[SPEC_FP32] > 0;
 }
 
@@ -335,16 +320,14 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .overlap_power = overlap_power(shared->overlap_loss_frac),
     };
     double t_s;
-    if (accelerator->generation == SPEC_GENERATION_OTHER && accelerator->matrix_unit > 0 &&
-        accelerator->l2_bytes > 0)
+    if (accelerator->generation.without_sms && accelerator->matrix_unit > 0 && accelerator->l2_bytes > 0)
         t_s = array_s(&machine, gemm);
-    else if (accelerator->generation == SPEC_GENERATION_OTHER)
+    else if (accelerator->generation.without_sms)
         t_s = roofline_s(&machine, gemm);
     else if (gemm->rowwise)
         t_s = rowwise_s(&machine, gemm);
     else
-        t_s = fastest_s(&machine, gemm,
-                        accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM);
+        t_s = fastest_s(&machine, gemm, accelerator->generation.two_sm_tiles ? TILES : TILES_ONE_SM);
     t_s = fmax(t_s, unaligned_s(accelerator, gemm, peak));
     double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / t_s / peak;
     const double demand = used_frac * model->power_frac * cost_power_demand(accelerator);

@@ -26,7 +26,7 @@
 
 bool cost_has_sms(const SpecAccelerator *accelerator)
 {
-    return accelerator->generation != SPEC_GENERATION_OTHER;
+    return !accelerator->generation.without_sms;
 }
 
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements)

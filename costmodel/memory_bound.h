@@ -21,7 +21,7 @@ typedef enum {
 double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes);
 
 /* Whether kernels run on streaming multiprocessors (or CUs), whose warps and instructions can be what they wait for: not on
- * generation "other", a TPU's or another's few cores with vector units of their own. */
+ * a TPU's or another's few cores with vector units of their own. */
 bool cost_has_sms(const SpecAccelerator *accelerator);
 
 /* Seconds of a kernel whose warps take a row each and wait for every load of 128 of its elements before they ask for the

@@ -100,21 +100,6 @@ const char *cost_nccl_protocol_name(CostNcclProtocol protocol)
     return protocol_names[protocol];
 }
 
-static int generation_row(SpecGeneration generation)
-{
-    switch (generation) {
-    case SPEC_GENERATION_PASCAL:
-    case SPEC_GENERATION_VOLTA:
-        return 0;
-    case SPEC_GENERATION_HOPPER:
-        return 2;
-    case SPEC_GENERATION_BLACKWELL:
-        return 3;
-    default:
-        return 1;
-    }
-}
-
 #define MOST_CHANNELS 32 /* of a search, before they are doubled [NCCL] */
 
 /* Speeds that a search across nodes tries: before Hopper, Hopper, Blackwell. [NCCL] search.cc */
@@ -123,10 +108,10 @@ static const double net_speeds_gbps[3][20] = {
     {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12},
     {96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12}};
 
-CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s,
+CostNcclGraph cost_nccl_net_graph(int nccl_row, double rails, double nic_bytes_per_s,
                                   double inside_bytes_per_s)
 {
-    const int row = MAX(generation_row(generation) - 1, 0);
+    const int row = MAX(nccl_row - 1, 0);
     const double nic_gbps = 1e-9 * nic_bytes_per_s, inside_gbps = 1e-9 * inside_bytes_per_s,
                  most = CLAMP(floor(rails), 1, MOST_CHANNELS);
     double speed = nic_gbps, channels = most, best = 0;
@@ -152,7 +137,7 @@ static int node_column(int nodes)
 /* LL's ceiling: by GPU on one node, by CPU across nodes (row 0: Intel, row 1: AMD). */
 static double ll_limit(const CostNcclQuery *query)
 {
-    int row = query->nodes == 1 ? generation_row(query->generation) : (query->amd_cpu ? 1 : 0);
+    int row = query->nodes == 1 ? query->nccl_row : (query->amd_cpu ? 1 : 0);
     return ll_max[row][node_column(query->nodes)];
 }
 
@@ -201,7 +186,7 @@ static bool allowed(const CostNcclQuery *query, CostNcclAlgorithm algorithm, Cos
         return true;
     if (protocol != COST_NCCL_SIMPLE)
         return false;
-    bool in_switch = nvls_efficiency[generation_row(query->generation)] > 0 && query->nvls.channels >= 2;
+    bool in_switch = nvls_efficiency[query->nccl_row] > 0 && query->nvls.channels >= 2;
     switch (algorithm) {
     case COST_NCCL_NVLS:
         return in_switch && (query->nodes == 1 || query->sharp);
@@ -218,7 +203,7 @@ static bool allowed(const CostNcclQuery *query, CostNcclAlgorithm algorithm, Cos
 static double nvls_bus(const CostNcclQuery *query, CostNcclAlgorithm algorithm)
 {
     const CostNcclGraph *g = &query->nvls;
-    int row = generation_row(query->generation), column = node_column(query->nodes);
+    int row = query->nccl_row, column = node_column(query->nodes);
     double p = (double)query->ranks / query->nodes;
     double gain = query->op == COST_ALL_REDUCE ? 2 : (p - 1) / p;
     double b = 1e-9 * g->inside_bytes_per_s * nvls_efficiency[row] * (g->channels - 1) / g->channels * gain;
@@ -232,7 +217,7 @@ static double nvls_bus(const CostNcclQuery *query, CostNcclAlgorithm algorithm)
 
 static double tree_bus(const CostNcclQuery *query, double w, double channels, CostNcclProtocol protocol)
 {
-    int row = generation_row(query->generation), column = node_column(query->nodes);
+    int row = query->nccl_row, column = node_column(query->nodes);
     w = MIN(0.92 * w, channels * tree_channel[row][column]);
     if (protocol == COST_NCCL_LL)
         w = MIN(w / 3.8, ll_limit(query));
@@ -243,7 +228,7 @@ static double tree_bus(const CostNcclQuery *query, double w, double channels, Co
 
 double cost_nccl_tree_limit_bytes_per_s(const CostNcclQuery *query, CostNcclProtocol protocol)
 {
-    const int row = generation_row(query->generation), column = node_column(query->nodes);
+    const int row = query->nccl_row, column = node_column(query->nodes);
     const double channel =
         protocol == COST_NCCL_LL128 ? tree_ll128_channel[row][column] : tree_channel[row][column];
     return 1e9 * query->tree.channels * channel * (query->ranks - 1) / query->ranks;
@@ -260,7 +245,7 @@ static double collnet_bus(const CostNcclQuery *query, CostNcclAlgorithm algorith
         return 1e-9 * p * MIN(g->inside_bytes_per_s, 0.9 * g->across_bytes_per_s);
     double factor = p / g->channels;
     factor -= (factor - 1) / 2;
-    return w / factor * (generation_row(query->generation) >= 2 ? 0.85 : 1);
+    return w / factor * (query->nccl_row >= 2 ? 0.85 : 1);
 }
 
 /* W: GB/s on the bus. */
@@ -282,7 +267,7 @@ static double bus_gbps(const CostNcclQuery *query, CostNcclAlgorithm algorithm, 
         if (protocol == COST_NCCL_LL)
             return MIN(ll_limit(query), w / 2);
         if (protocol == COST_NCCL_LL128)
-            return MIN(0.92 * w, g->channels * ring_ll128_channel[generation_row(query->generation)]);
+            return MIN(0.92 * w, g->channels * ring_ll128_channel[query->nccl_row]);
         return w;
     default:
         return collnet_bus(query, algorithm, w);
@@ -332,7 +317,7 @@ static double ring_latency_us(const CostNcclQuery *query, CostNcclProtocol proto
     int m = query->op == COST_ALL_REDUCE ? 2 * (k - 1) : k - 1;
     double latency = base + (steps - m) * MAX(inside, overhead) + m * x;
     if (simple && query->op == COST_ALL_REDUCE && query->bytes / (query->ring.channels * n) >= 64)
-        latency *= generation_row(query->generation) >= 1 ? 1.4 : 1.9;
+        latency *= query->nccl_row >= 1 ? 1.4 : 1.9;
     return latency;
 }
 

@@ -31,7 +31,7 @@ typedef struct CostNcclQuery {
     CostCollectiveOp op;
     double bytes; /* all-gather, reduce-scatter: the whole tensor */
     int ranks, nodes;
-    SpecGeneration generation;
+    int nccl_row;         /* of the tables: 0 Volta, 1 Ampere, 2 Hopper, 3 Blackwell */
     bool nvlink;          /* ranks of one node are joined by NVLink, else by PCIe */
     bool ll128;           /* the protocol is enabled on this machine */
     bool sharp;           /* in-network reduction across nodes */
@@ -91,7 +91,7 @@ double cost_nccl_tree_limit_bytes_per_s(const CostNcclQuery *query, CostNcclProt
  * channels carry most that the NICs and, as each channel passes through every GPU, a GPU's own links allow; few or fast
  * ones are halved and doubled. [NCCL] search.cc
  *   rails: NICs of a node; bytes/s of one NIC, and of a GPU's links as NCCL counts them (0: no limit) */
-CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s,
+CostNcclGraph cost_nccl_net_graph(int nccl_row, double rails, double nic_bytes_per_s,
                                   double inside_bytes_per_s);
 
 /* Channels left after NCCL has dropped those that would carry too little: at least 1. */

@@ -53,9 +53,9 @@ static double sms(const SpecAccelerator *accelerator)
     return fmax(1, accelerator->sm_count);
 }
 
-static bool made_of_sms(const SpecAccelerator *accelerator)
+static bool runs_cuda_kernels(const SpecAccelerator *accelerator)
 {
-    return cost_has_sms(accelerator) && accelerator->generation != SPEC_GENERATION_CDNA;
+    return cost_has_sms(accelerator) && !accelerator->generation.foreign_kernels;
 }
 
 /* Threads of a row: a warp up to 1,024 elements, a block of four above. */
@@ -125,7 +125,8 @@ double cost_norm_rows_s(const SpecAccelerator *accelerator, const CostNormRows *
     const double bytes_per_s = accelerator->memory_bytes_per_s * model->norm_frac,
                  bytes_s = bytes / bytes_per_s,
                  streamed_s = bytes / (accelerator->memory_bytes_per_s * model->elementwise_frac);
-    if (norm->blocks == COST_NORM_STREAMED || !made_of_sms(accelerator) || norm->rows <= 0 || norm->cols <= 0)
+    if (norm->blocks == COST_NORM_STREAMED || !runs_cuda_kernels(accelerator) || norm->rows <= 0 ||
+        norm->cols <= 0)
         return cost_memory_bound_s(accelerator, COST_MEMORY_NORM, bytes);
     switch (norm->blocks) {
     case COST_NORM_ROW:

@@ -29,10 +29,9 @@ static bool scaled_whole(SpecPrecision precision)
            precision == SPEC_PRECISION_FP8_TENSORWISE;
 }
 
-/* Blackwell's products take operands in either order. */
 static bool wants_transposes(const CostShape *shape)
 {
-    return shape->accelerator.generation != SPEC_GENERATION_BLACKWELL;
+    return !shape->accelerator.generation.either_order;
 }
 
 /* PyTorch's casts are element-wise kernels, and what a product wants transposed is copied before it by another, whose

@@ -32,7 +32,7 @@ static bool fused_mlp(const CostShape *shape)
 {
     return shape->spec->execution.framework.experts.fused_grouped_mlp &&
            shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
-           shape->accelerator.generation == SPEC_GENERATION_BLACKWELL;
+           shape->accelerator.generation.fused_grouped_experts;
 }
 
 /* Device-side sizes: all experts of a rank in one kernel. A graph of the whole iteration cannot do without. */

@@ -129,7 +129,7 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     } else if (execution->framework.kernels.norm_weight_elements_per_s > 0) {
         push_norm_gradients(shape, ops, rows, cols, in, out);
     } else if (execution->framework.kernels.one_pass_norm_backward &&
-               shape->accelerator.generation != SPEC_GENERATION_OTHER) { /* blocks that stay on their SMs */
+               !shape->accelerator.generation.without_sms) { /* blocks that stay on their SMs */
         push_one_pass(shape, ops, rows, cols, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,

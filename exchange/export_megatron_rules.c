@@ -151,6 +151,6 @@ void megatron_environment(const Spec *spec, Settings *out)
     const bool split = parallel->tensor > 1 || parallel->context > 1;
     if (parallel->zero > 1 || megatron_expert_overlaps(spec))
         settings_environment(out, "CUDA_DEVICE_MAX_CONNECTIONS", "32"); /* FSDP: anything but 1 */
-    else if (split && spec->cluster.accelerator.generation != SPEC_GENERATION_BLACKWELL)
+    else if (split && !spec->cluster.accelerator.generation.free_queues)
         settings_environment(out, "CUDA_DEVICE_MAX_CONNECTIONS", "1");
 }

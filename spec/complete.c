@@ -402,12 +402,10 @@ static void complete_training(const Completion *completion, Spec *spec)
 SpecAttention spec_default_attention(const Spec *spec)
 {
     const SpecRecipeDefaults *defaults = &spec->execution.framework.defaults;
-    const SpecGeneration generation = spec->cluster.accelerator.generation;
-    const bool blackwell = generation == SPEC_GENERATION_BLACKWELL;
-    if (blackwell && (int)defaults->attention_since_blackwell != SPEC_UNSET)
+    const SpecAttentionDefault since = spec->cluster.accelerator.generation.attention_default;
+    if (since >= SPEC_ATTENTION_SINCE_BLACKWELL && (int)defaults->attention_since_blackwell != SPEC_UNSET)
         return defaults->attention_since_blackwell;
-    const bool since_hopper = blackwell || generation == SPEC_GENERATION_HOPPER;
-    return since_hopper && (int)defaults->attention_since_hopper != SPEC_UNSET
+    return since >= SPEC_ATTENTION_SINCE_HOPPER && (int)defaults->attention_since_hopper != SPEC_UNSET
                ? defaults->attention_since_hopper
                : defaults->attention;
 }

@@ -87,8 +87,18 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
-    SPEC_F_WORD(SpecAccelerator, generation, &spec_words_generation, "\"other\"", 0,
-                "Which tuning tables of the collective library apply."),
+    {.key = "generation",
+     .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecAccelerator, generation),
+     .size = sizeof(SpecGeneration),
+     .default_text = "\"other\"",
+     .words = &spec_words_generation,
+     .read = spec_read_generation,
+     .table = &spec_table_generation,
+     .form = "or an object with \"like\" and the traits that differ",
+     .help =
+         "Traits that the chips of its time share: kernels, tables of libraries, what recipes do on them. "
+         "A GPU of \"other\" gets assumed ones, and reports say so."},
     SPEC_F_DOUBLE(SpecAccelerator, scale_up_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
                   "Scale-up links (NVLink and kin) of one GPU, one way; 0: PCIe only."),
     SPEC_F_DOUBLE(SpecAccelerator, host_link_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,

@@ -67,6 +67,10 @@ bool spec_moe_read_runs(SpecReadContext *context, const OrrJson *node, void *tar
 extern const SpecTable spec_table_layer;
 bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecModel *model, GError **error);
 
+/* spec/generation.c: a generation's name, or its traits; `target` is a SpecGeneration. */
+extern const SpecTable spec_table_generation;
+bool spec_read_generation(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_offload.c */
 bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

@@ -40,7 +40,6 @@ WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped"
       "allgather-ring", "ulysses", "hierarchical");
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
-WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh", "torus2d");
 WORDS(fidelity, "a fidelity", "analytic", "flow");
 WORDS(routing, "a routing", "shortest", "ecmp", "e-ecmp", "adaptive", "rail");
@@ -66,7 +65,6 @@ G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(tier_list) == SPEC_TIER_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(offload_list) == SPEC_OFFLOAD_SCHEME_COUNT);
-G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
 
 const char *spec_word(const SpecWords *words, int value)
 {

@@ -177,17 +177,6 @@ typedef enum { /* bits */
                SPEC_OVERLAP_AUTO = 1 << 30,
 } SpecOverlap;
 
-typedef enum { /* which NCCL tuning rows */
-               SPEC_GENERATION_PASCAL,
-               SPEC_GENERATION_VOLTA,
-               SPEC_GENERATION_AMPERE,
-               SPEC_GENERATION_HOPPER,
-               SPEC_GENERATION_BLACKWELL,
-               SPEC_GENERATION_CDNA,
-               SPEC_GENERATION_OTHER,
-               SPEC_GENERATION_COUNT
-} SpecGeneration;
-
 /* How a step's communication is timed: alone on the network, or beside everything else on a fabric's links. */
 typedef enum { SPEC_FIDELITY_ANALYTIC, SPEC_FIDELITY_FLOW } SpecFidelity;
 
@@ -270,10 +259,10 @@ typedef OrrWords SpecWords;
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module,
     spec_words_offload_module, spec_words_states, spec_words_dispatcher, spec_words_attention,
-    spec_words_overlap, spec_words_generation, spec_words_topology, spec_words_loss, spec_words_gelu,
-    spec_words_router, spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload,
-    spec_words_data_scheme, spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode,
-    spec_words_spread, spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
+    spec_words_overlap, spec_words_topology, spec_words_loss, spec_words_gelu, spec_words_router,
+    spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload, spec_words_data_scheme,
+    spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
+    spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
     spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
     spec_words_slow_part, spec_words_gathers, spec_words_maxima;
 

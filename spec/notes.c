@@ -132,8 +132,30 @@ static void note_recompute(const Spec *spec, GPtrArray *notes)
                                     partial ? " of some layers" : "", names->str));
 }
 
+/* Nobody said what the chip can do: what the prediction takes it for. */
+static void note_generation(const SpecAccelerator *accelerator, GPtrArray *notes)
+{
+    if (!accelerator->generation.assumed)
+        return;
+    g_autofree char *traits = spec_generation_traits(&accelerator->generation);
+    g_ptr_array_add(
+        notes, g_strdup_printf("the generation of %s is not known, and these traits are assumed: "
+                               "%s; name it, or one that it is like (orrery help "
+                               "accelerator.generation)",
+                               accelerator->name[0] != '\0' ? accelerator->name : "the accelerator", traits));
+}
+
+static void note_generations(const SpecCluster *cluster, GPtrArray *notes)
+{
+    if (cluster->group_count == 0)
+        note_generation(&cluster->accelerator, notes);
+    for (int i = 0; i < cluster->group_count; i++)
+        note_generation(&cluster->groups[i].accelerator, notes);
+}
+
 void spec_notes(const Spec *spec, GPtrArray *notes)
 {
+    note_generations(&spec->cluster, notes);
     note_choices(spec, notes);
     note_zero(spec, notes);
     note_recompute(spec, notes);

@@ -1,4 +1,5 @@
-/* spec/notes.h - what a scenario asks of its framework that the framework does not have: said by runs, refused by exports. */
+/* spec/notes.h - what a scenario asks of its framework that the framework does not have: said by runs, refused by exports.
+ * Beside it what is assumed of a chip of no known generation. */
 #ifndef ORR_SPEC_NOTES_H
 #define ORR_SPEC_NOTES_H
 

@@ -345,6 +345,20 @@ static bool normalise_inner(const Resolver *resolver, const char *kind, OrrJsonD
     return true;
 }
 
+/* Traits over a generation's name change that generation: {"like": name} takes them. */
+static void keep_generation(OrrJsonDoc *base, const OrrJson *over)
+{
+    const OrrJson *traits = orr_json_member(over, "generation"),
+                  *name = orr_json_member(orr_json_root(base), "generation");
+    if (traits == NULL || orr_json_type(traits) != ORR_JSON_OBJECT || name == NULL ||
+        orr_json_type(name) != ORR_JSON_TEXT)
+        return;
+    g_autofree char *value = orr_json_dump(name);
+    const bool set =
+        orr_json_set(base, "generation", "{}", NULL) && orr_json_set(base, "generation.like", value, NULL);
+    g_assert(set);
+}
+
 /* A preset and its overrides as one object; inner presets are left as {"preset": name}. */
 OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, const char *key,
                                  const OrrJson *node, const OrrJson *calibration)
@@ -381,6 +395,8 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
                                                         : calibrated_members(kind, calibration);
     if (block != NULL)
         orr_json_merge_into(base, orr_json_root(block));
+    if (strcmp(kind, "accelerators") == 0)
+        keep_generation(base, orr_json_root(over));
     orr_json_merge_into(base, orr_json_root(over));
     orr_json_free(block);
     orr_json_free(over);

@@ -13,6 +13,7 @@ static const struct {
     {"model", "preset"},
     {"cluster", "preset"},
     {"cluster.accelerator", "preset"},
+    {"cluster.accelerator.generation", "like"},
     {"execution.framework", "preset"},
     {"training.recompute", "mode"},
     {"storage", "preset"},

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "spec/network.h"
+#include "spec/generation.h"
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
@@ -116,9 +117,9 @@ typedef struct SpecAccelerator {
     int matrix_unit;        /* width of a systolic array; 0: none, or not known */
     bool split_attention_backward; /* gradients of queries, and of keys and values, by kernels of their own */
     double speed_spread_frac;      /* standard deviation of sustained speed between chips of this type */
-    SpecGeneration generation;     /* which NCCL tuning rows apply */
-    double scale_up_bytes_per_s;   /* NVLink and kin, one way, per GPU; 0: PCIe only */
-    double host_link_bytes_per_s;  /* one way */
+    SpecGeneration generation;
+    double scale_up_bytes_per_s;                    /* NVLink and kin, one way, per GPU; 0: PCIe only */
+    double host_link_bytes_per_s;                   /* one way */
     double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
     int reference_gpus_per_node;
     int reference_scale_up_domain_gpus;

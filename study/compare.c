@@ -109,7 +109,8 @@ static char *value_text(const SpecField *field, const void *value)
     case SPEC_TYPE_OBJECT:
         break;
     }
-    return field->words != NULL ? int_text(field, value) : custom_text(field, value);
+    const bool word = field->words != NULL && field_size(field) == sizeof(int);
+    return word ? int_text(field, value) : custom_text(field, value);
 }
 
 typedef struct Walk {

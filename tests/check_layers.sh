@@ -86,6 +86,17 @@ check_schedule_names() {
     done
 }
 
+# What a generation of chips can do is asked of its row; recipes' keys and NCCL's own tables have words of their own.
+check_generation_names() {
+    [ -f spec/generation.c ] || return 0
+    words=$(sed -n 's/^ *ROW("\([^"]*\)".*/\1/p' spec/generation.c | grep -vx other | tr '\n' '|')
+    for room in $rooms; do
+        [ -d "$room" ] || continue
+        grep -rnE --include='*.[ch]' "\\\\?\"(${words%|})\\\\?\"|\\<SPEC_GENERATION_[A-Z]" "$room" | grep -v "^spec/generation\.[ch]:" |
+            sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 knows a generation by name/' || true
+    done
+}
+
 check_sizes() {
     for folder in $rooms tests; do
         [ -d "$folder" ] || continue
@@ -116,6 +127,7 @@ check_paths() {
 check_tree() {
     check_includes
     check_schedule_names
+    check_generation_names
     check_sizes
     check_paths
 }
@@ -143,7 +155,10 @@ self_test() {
     echo 'if (strcmp(name, "zb-x") == 0)' >search/a.c
     echo 'fail("give \"zb-x\"");' >search/b.c
     echo '{"zb-x", "ZBX"}' >exchange/a.c
-    expected=14
+    echo '    ROW("gen-x", .order = 9),' >spec/generation.c
+    echo 'if (strcmp(generation->name, "gen-x") == 0)' >search/g.c
+    echo 'if (generation == SPEC_GENERATION_X)' >costmodel/g.c
+    expected=16
     printf '#include "base/a.h"\n#include "sim/b.h"\n#include "schedule/a.h"\n' >program/good.c
     printf '#include "base/json.h"\n#include <cjson/cJSON.h>\n' >base/json_good.c
     found=$(check_tree | wc -l)

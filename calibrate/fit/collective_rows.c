@@ -124,19 +124,14 @@ bool cal_collective_rows(const OrrJson *table, const SpecCluster *cluster, GArra
 
 void cal_reference_cluster(const SpecAccelerator *accelerator, SpecCluster *ret_cluster)
 {
-    SpecGeneration generation = accelerator->generation;
     *ret_cluster = (SpecCluster){.accelerator = *accelerator, .nodes = 1, .oversubscription = 1};
     ret_cluster->gpus_per_node = MAX(accelerator->reference_gpus_per_node, 1);
     ret_cluster->scale_up_domain_gpus = MAX(accelerator->reference_scale_up_domain_gpus, 1);
     ret_cluster->scale_up_bytes_per_s = accelerator->scale_up_bytes_per_s;
     ret_cluster->scale_out_bytes_per_s_per_gpu = accelerator->reference_scale_out_bytes_per_s_per_gpu;
-    ret_cluster->topology = SPEC_TOPOLOGY_SWITCH;
+    ret_cluster->topology = accelerator->generation.scale_up_topology;
     if (accelerator->scale_up_bytes_per_s <= 0)
         ret_cluster->topology = SPEC_TOPOLOGY_PCIE;
-    else if (generation == SPEC_GENERATION_PASCAL || generation == SPEC_GENERATION_VOLTA)
-        ret_cluster->topology = SPEC_TOPOLOGY_CUBE_MESH;
-    else if (generation == SPEC_GENERATION_CDNA)
-        ret_cluster->topology = SPEC_TOPOLOGY_MESH;
 }
 
 double cal_collective_error(const SpecCluster *cluster, const CalCollectiveRow *row)

@@ -8,7 +8,7 @@
  *   s' = s P/P' n'/n            P = power limit, n = SMs, s = static_frac */
 static double carried_static(double static_frac, const SpecAccelerator *from, const SpecAccelerator *to)
 {
-    if (from->power_w <= 0 || to->power_w <= 0 || from->generation != to->generation)
+    if (from->power_w <= 0 || to->power_w <= 0 || !spec_generation_same(&from->generation, &to->generation))
         return static_frac;
     return fmin(0.6, static_frac * from->power_w / to->power_w * to->sm_count / from->sm_count);
 }
@@ -18,7 +18,7 @@ static double carried_static(double static_frac, const SpecAccelerator *from, co
 static double carried_power(double power_frac, const SpecAccelerator *from, const SpecAccelerator *to,
                             SpecDtype block, SpecDtype dtype)
 {
-    if (from->power_w <= 0 || to->power_w <= 0 || from->generation != to->generation)
+    if (from->power_w <= 0 || to->power_w <= 0 || !spec_generation_same(&from->generation, &to->generation))
         return power_frac;
     double peaks = 1;
     if (from->peak_flops_per_s[block] > 0 && to->peak_flops_per_s[dtype] > 0)
@@ -33,7 +33,7 @@ static SpecGemmModel carried_gemm(const SpecAccelerator *from, const SpecAcceler
                                   SpecDtype dtype)
 {
     SpecGemmModel gemm = from->model.gemm[block];
-    if (from->generation == to->generation && to->generation <= SPEC_GENERATION_BLACKWELL &&
+    if (spec_generation_same(&from->generation, &to->generation) && to->generation.order > 0 &&
         from->peak_flops_per_s[block] > 0 && from->sm_count > 0)
         gemm.tile_half *= to->peak_flops_per_s[dtype] / from->peak_flops_per_s[block] * from->sm_count /
                           fmax(1, to->sm_count);
@@ -59,7 +59,7 @@ static SpecAttentionModel carried_attention(const SpecAccelerator *from, const S
     SpecAttentionModel attention = from->model.attention[kernel];
     const SpecDtype half = from->peak_flops_per_s[SPEC_BF16] > 0 ? SPEC_BF16 : SPEC_FP16;
     attention.power_frac = carried_power(attention.power_frac, from, to, half, half);
-    if (to->generation > from->generation && to->generation <= SPEC_GENERATION_BLACKWELL) {
+    if (spec_generation_later(&to->generation, &from->generation)) {
         double ratio = from->peak_flops_per_s[SPEC_BF16] / fmax(1, to->peak_flops_per_s[SPEC_BF16]);
         attention.peak_frac *= ratio;
         attention.backward_peak_frac *= ratio;

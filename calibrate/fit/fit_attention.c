@@ -154,8 +154,8 @@ void cal_fit_attention(CalProfile *profile, const GPtrArray *rows, SpecAttention
     }
     /* A thread block of the newest kernels works on two blocks of queries at once: few heads cost a floor of that
      * length. Source: [SimuMax] */
-    if (accelerator->generation == SPEC_GENERATION_BLACKWELL && kernel == SPEC_ATTENTION_CUDNN)
-        attention->q_tile_tokens = 256;
+    if (accelerator->generation.cudnn_query_tokens > 0 && kernel == SPEC_ATTENTION_CUDNN)
+        attention->q_tile_tokens = accelerator->generation.cudnn_query_tokens;
     CalFit *fit = cal_fit_new(profile, own, CAL_ATTENTION, NULL, prior);
     free_kernel(fit, attention, (int)kernel);
     free_conditions(fit, (int)kernel, donor);

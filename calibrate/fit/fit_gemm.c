@@ -97,9 +97,9 @@ static void free_block(CalFit *fit, SpecDtype dtype)
 {
     const SpecAccelerator *accelerator = &fit->profile->accelerator;
     SpecGemmModel *gemm = &fit->profile->accelerator.model.gemm[dtype];
-    /* Data sheets from Hopper on state the peak below the highest clock. Source: [MlEngineering] */
+    /* Source: [MlEngineering] */
     cal_fit_number(fit, &gemm->peak_frac, 0.2,
-                   accelerator->generation <= SPEC_GENERATION_AMPERE ? 1.0 : 1.08);
+                   accelerator->generation.sheet_below_highest_clock ? 1.08 : 1.0);
     cal_fit_number(fit, &gemm->tile_half, 1, 200);
     cal_fit_number(fit, &gemm->power_frac, 0.3, 5);
     cal_fit_number(fit, &gemm->throttle_s, 1e-6, 1);

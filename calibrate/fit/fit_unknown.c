@@ -11,14 +11,6 @@ static double number_of(const OrrJson *object, const char *key)
     return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
 }
 
-static SpecGeneration generation_of(double capability)
-{
-    return capability >= 100  ? SPEC_GENERATION_BLACKWELL
-           : capability >= 90 ? SPEC_GENERATION_HOPPER
-           : capability >= 80 ? SPEC_GENERATION_AMPERE
-                              : SPEC_GENERATION_OTHER;
-}
-
 /* Best rates of products and streams. */
 static void best_rates(const GArray *rows, const char *name, SpecAccelerator *accelerator)
 {
@@ -67,7 +59,7 @@ CalProfile *cal_unknown_profile(const OrrJson *table, const GArray *rows, const 
     accelerator->memory_bytes = number_of(stamp, "memory_bytes");
     accelerator->sm_count = (int)CLAMP(number_of(stamp, "sm_count"), 1, 1e7);
     accelerator->l2_bytes = number_of(stamp, "l2_bytes");
-    accelerator->generation = generation_of(number_of(stamp, "compute_capability"));
+    accelerator->generation = *spec_generation_of_capability(number_of(stamp, "compute_capability"));
     accelerator->reference_gpus_per_node = accelerator->reference_scale_up_domain_gpus =
         (int)CLAMP(number_of(stamp, "gpus") / MAX(number_of(stamp, "nodes"), 1), 1, 65536);
     best_rates(rows, name, accelerator);
@@ -114,7 +106,7 @@ void cal_unknown_write(const CalProfile *profile, const char *source, OrrJsonWri
     orr_jw_end(w, '}');
     orr_jw_int(w, "sm_count", a->sm_count);
     write_positive(w, "l2_bytes", a->l2_bytes);
-    orr_jw_text(w, "generation", spec_word(&spec_words_generation, (int)a->generation));
+    orr_jw_text(w, "generation", a->generation.name);
     write_positive(w, "scale_up_bytes_per_s", a->scale_up_bytes_per_s);
     write_positive(w, "host_link_bytes_per_s", a->host_link_bytes_per_s);
     orr_jw_begin(w, "reference_node", '{');

@@ -254,7 +254,7 @@ static CalStamp stamp_of(const Machine *machine)
 {
     CalStamp stamp = {
         .device = "NVIDIA H200", .uuid = "a-stand-in", .nccl = "2.29.7", .gpus = 8, .capability = 90};
-    if (machine->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL) {
+    if (machine->cluster.accelerator.generation.compute_capability == 100) {
         g_strlcpy(stamp.device, "NVIDIA B200", sizeof stamp.device);
         stamp.capability = 100;
     }

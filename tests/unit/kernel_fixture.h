@@ -23,7 +23,7 @@ static inline SpecAccelerator fixture_round(void)
                                    .sm_count = 100,
                                    .l2_bytes = 32e6,
                                    .power_w = 400,
-                                   .generation = SPEC_GENERATION_AMPERE};
+                                   .generation = *spec_generation("ampere")};
     accelerator.peak_flops_per_s[SPEC_BF16] = 1e14;
     return accelerator;
 }

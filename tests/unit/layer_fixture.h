@@ -42,7 +42,7 @@ static inline Spec fixture_spec(int tensor, bool compiled)
     spec.model = fixture_llama(128256, true);
     spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
     spec.cluster.nodes = 1;
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
     spec.training = (SpecTraining){.sequence_length = 4096,
                                    .global_batch = 8,
                                    .micro_batch = 2,

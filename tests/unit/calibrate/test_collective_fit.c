@@ -13,7 +13,7 @@ static SpecCluster node(void)
 {
     SpecCluster c = {.gpus_per_node = 8, .nodes = 1, .scale_up_domain_gpus = 8, .oversubscription = 1};
     g_strlcpy(c.accelerator.name, "made-up", sizeof c.accelerator.name);
-    c.accelerator.generation = SPEC_GENERATION_HOPPER;
+    c.accelerator.generation = *spec_generation("hopper");
     c.scale_up_bytes_per_s = c.accelerator.scale_up_bytes_per_s = 400e9;
     c.accelerator.reference_scale_out_bytes_per_s_per_gpu = 50e9;
     c.accelerator.host_link_bytes_per_s = 60e9;

@@ -14,7 +14,7 @@ static void within(double got, double want, double tolerance_frac)
 static SpecCluster cluster(void)
 {
     SpecCluster c = {.gpus_per_node = 8, .nodes = 64, .scale_up_domain_gpus = 8, .oversubscription = 1};
-    c.accelerator.generation = SPEC_GENERATION_HOPPER;
+    c.accelerator.generation = *spec_generation("hopper");
     c.accelerator.reference_scale_out_bytes_per_s_per_gpu = 50e9;
     c.accelerator.host_link_bytes_per_s = 60e9;
     c.scale_up_bytes_per_s = c.accelerator.scale_up_bytes_per_s = 450e9;

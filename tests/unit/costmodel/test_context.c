@@ -24,7 +24,7 @@ static Spec make_spec(SpecContextMode mode, int context, bool causal)
     spec.cluster.accelerator = (SpecAccelerator){.memory_bytes_per_s = 3.3e12,
                                                  .sm_count = 132,
                                                  .l2_bytes = 50e6,
-                                                 .generation = SPEC_GENERATION_HOPPER,
+                                                 .generation = *spec_generation("hopper"),
                                                  .scale_up_bytes_per_s = 450e9};
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     spec.training = (SpecTraining){

@@ -308,7 +308,7 @@ static void casts(void)
     g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==,
                       3 * (4 * 8 * part + heads + ffn + out + gate));
     g_assert_cmpfloat(fixture_moved(&ops, "transpose"), ==, 0);
-    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL; /* products take either order */
+    spec.cluster.accelerator.generation = *spec_generation("blackwell"); /* products take either order */
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(fixture_moved(&ops, "cast transpose") + fixture_moved(&ops, "transpose"), ==, 0);

@@ -250,7 +250,7 @@ static void test_published(void)
 static void test_arrays(void)
 {
     SpecAccelerator accelerator = fixture_round();
-    accelerator.generation = SPEC_GENERATION_OTHER;
+    accelerator.generation = *spec_generation("other");
     accelerator.matrix_unit = 128;
     accelerator.l2_bytes = 1 << 20;
     accelerator.model.gemm_shared =

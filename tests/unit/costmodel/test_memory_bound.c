@@ -43,7 +43,7 @@ static void test_without_sms(void)
     g_assert_true(cost_has_sms(&accelerator));
     g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 4096), >, 0);
     g_assert_cmpfloat(cost_walk_s(&accelerator, 1e6, 64), >, 0);
-    accelerator.generation = SPEC_GENERATION_OTHER;
+    accelerator.generation = *spec_generation("other");
     g_assert_false(cost_has_sms(&accelerator));
     g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 4096), ==, 0);
     g_assert_cmpfloat(cost_walk_s(&accelerator, 1e6, 64), ==, 0);
@@ -125,7 +125,7 @@ static void test_norm_rows(void)
         fixture_within(
             cost_norm_rows_s(&accelerator, &cases[i].norm, 4 * cases[i].norm.rows * cases[i].norm.cols),
             3e-6 + cases[i].seconds, 1e-12);
-    accelerator.generation = SPEC_GENERATION_OTHER; /* no SMs, no blocks */
+    accelerator.generation = *spec_generation("other"); /* no SMs, no blocks */
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const double bytes = 4 * cases[i].norm.rows * cases[i].norm.cols;
         g_assert_cmpfloat(cost_norm_rows_s(&accelerator, &cases[i].norm, bytes), ==,

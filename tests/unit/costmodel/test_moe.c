@@ -121,7 +121,7 @@ static Spec timed_spec(SpecMoeDispatcher dispatcher)
     spec.cluster.accelerator = (SpecAccelerator){.memory_bytes_per_s = 3.3e12,
                                                  .sm_count = 132,
                                                  .l2_bytes = 50e6,
-                                                 .generation = SPEC_GENERATION_HOPPER,
+                                                 .generation = *spec_generation("hopper"),
                                                  .scale_up_bytes_per_s = 450e9};
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     spec.training.global_batch = 256;
@@ -294,7 +294,7 @@ static void copies_of_rows(void)
 static void activation_inside_products(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.cluster.accelerator.generation = *spec_generation("blackwell");
     spec.execution.framework.experts.pads_expert_rows = true;
     spec.execution.framework.experts.fused_grouped_mlp = true;
     spec.execution.framework.kernels.fused_swiglu = true;
@@ -322,7 +322,7 @@ static void paged_stash(void)
     for (int off = 0; off < 4; off++) {
         Spec spec = make_spec(SPEC_DISPATCHER_HYBRIDEP, 64);
         SpecExecution *execution = &spec.execution;
-        spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+        spec.cluster.accelerator.generation = *spec_generation("blackwell");
         spec.training.precision = SPEC_PRECISION_MXFP8;
         execution->framework.experts.fused_grouped_mlp = off != 1;
         execution->framework.experts.paged_stash = off != 2;

@@ -11,7 +11,7 @@ static CostNcclQuery hopper_node(CostCollectiveOp op, double bytes)
                            .bytes = bytes,
                            .ranks = 8,
                            .nodes = 1,
-                           .generation = SPEC_GENERATION_HOPPER,
+                           .nccl_row = 2,
                            .nvlink = true,
                            .ll128 = true,
                            .ring = {12, 30e9, 30e9},
@@ -207,18 +207,17 @@ static void test_messages_and_channels(void)
 /* A channel a NIC at the fastest speed of NCCL's list that it carries; trees of chunks; names as logs write them. */
 static void test_net_graphs(void)
 {
-    const CostNcclGraph eight = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 8, 50e9, 0),
-                        four = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 4, 50e9, 0),
-                        slow = cost_nccl_net_graph(SPEC_GENERATION_AMPERE, 8, 6.25e9, 0);
+    const CostNcclGraph eight = cost_nccl_net_graph(2, 8, 50e9, 0), four = cost_nccl_net_graph(2, 4, 50e9, 0),
+                        slow = cost_nccl_net_graph(1, 8, 6.25e9, 0);
     close_to(eight.channels, 8), close_to(eight.across_bytes_per_s, 48e9);
     close_to(four.channels, 8), close_to(four.across_bytes_per_s, 24e9);
     close_to(slow.channels, 8), close_to(slow.across_bytes_per_s, 6e9);
     /* a rack: 72 NICs carry more than a GPU's links, through which each channel passes */
-    const CostNcclGraph rack = cost_nccl_net_graph(SPEC_GENERATION_BLACKWELL, 72, 50e9, 730e9),
-                        wide = cost_nccl_net_graph(SPEC_GENERATION_BLACKWELL, 72, 50e9, 0);
+    const CostNcclGraph rack = cost_nccl_net_graph(3, 72, 50e9, 730e9),
+                        wide = cost_nccl_net_graph(3, 72, 50e9, 0);
     close_to(rack.channels, 16), close_to(rack.across_bytes_per_s, 45.1e9);
     close_to(wide.channels, 32), close_to(wide.across_bytes_per_s, 48e9);
-    const CostNcclGraph node = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 8, 50e9, 411e9);
+    const CostNcclGraph node = cost_nccl_net_graph(2, 8, 50e9, 411e9);
     close_to(node.channels, eight.channels), close_to(node.across_bytes_per_s, eight.across_bytes_per_s);
     close_to(cost_nccl_nvls_tree_chunk_bytes(256 << 20, 128, 524288), 131072);
     close_to(cost_nccl_nvls_tree_chunk_bytes(1 << 30, 128, 524288), 262144);
@@ -246,7 +245,7 @@ static void test_told_latency(void)
 {
     CostNcclQuery q = hopper_node(COST_ALL_REDUCE, 1 << 27);
     q.ranks = 16, q.nodes = 2, q.nvls.channels = 0;
-    q.ring = q.tree = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 8, 50e9, 0);
+    q.ring = q.tree = cost_nccl_net_graph(2, 8, 50e9, 0);
     const double ll128 = cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL128),
                  simple = cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
     choice_is(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);

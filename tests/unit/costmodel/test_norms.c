@@ -48,7 +48,7 @@ static void norm_weights(void)
 {
     Spec spec = fixture_spec(1, false);
     spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
     double *const rate = &spec.execution.framework.kernels.norm_weight_elements_per_s;
     double seconds[3];
     for (int i = 0; i < 3; i++) {
@@ -77,7 +77,7 @@ static void norm_in_one_pass(void)
 {
     Spec spec = fixture_spec(1, false);
     spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
     const CostOps before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(fixture_moved(&before, "norm weight"), ==, 0);
     spec.execution.framework.kernels.one_pass_norm_backward = true;
@@ -104,7 +104,7 @@ static void norm_by_rows(void)
     for (int way = 0; way < 3; way++) {
         Spec spec = fixture_spec(1, false);
         spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
-        spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+        spec.cluster.accelerator.generation = *spec_generation("hopper");
         spec.model.qk_norm = true;
         spec.execution.framework.kernels.norm_weight_elements_per_s = way == 0 ? 0 : 4e9;
         spec.execution.compiled = way == 2;

@@ -202,16 +202,16 @@ static void latent_attention_falls_back(void)
                                .qk_nope_head_dim = 128,
                                .qk_rope_head_dim = 64,
                                .v_head_dim = 128};
-    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.cluster.accelerator.generation = *spec_generation("blackwell");
     spec.execution.framework.kernels.latent_heads_blackwell = true;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
     spec.execution.framework.kernels.latent_heads_blackwell = false;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_UNFUSED);
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_nonnull(named(&ops, "scores"));
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
-    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.cluster.accelerator.generation = *spec_generation("blackwell");
     spec.execution.attention = SPEC_ATTENTION_FLASH2; /* what a scenario names is not second-guessed */
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_FLASH2);
     spec.execution.attention = SPEC_ATTENTION_CUDNN;
@@ -334,22 +334,20 @@ static void casts(void)
 {
     static const struct {
         SpecPrecision precision;
-        SpecGeneration generation;
+        const char *generation;
         double bytes;
         bool fused;
-    } recipes[] = {{SPEC_PRECISION_BF16, SPEC_GENERATION_HOPPER, 0, false},
-                   {SPEC_PRECISION_FP8, SPEC_GENERATION_HOPPER, 4, false},
-                   {SPEC_PRECISION_FP8, SPEC_GENERATION_BLACKWELL, 3, false},
-                   {SPEC_PRECISION_FP8_CS, SPEC_GENERATION_HOPPER, 6, false},
-                   {SPEC_PRECISION_MXFP8, SPEC_GENERATION_BLACKWELL, 4.0625, false},
-                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 7.125, false},
-                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 5.125, true}};
+    } recipes[] = {
+        {SPEC_PRECISION_BF16, "hopper", 0, false},          {SPEC_PRECISION_FP8, "hopper", 4, false},
+        {SPEC_PRECISION_FP8, "blackwell", 3, false},        {SPEC_PRECISION_FP8_CS, "hopper", 6, false},
+        {SPEC_PRECISION_MXFP8, "blackwell", 4.0625, false}, {SPEC_PRECISION_NVFP4, "blackwell", 7.125, false},
+        {SPEC_PRECISION_NVFP4, "blackwell", 5.125, true}};
     const double tokens = 8192, part = tokens / 4, forward = 2 * part * 4096 + tokens * (4096 + 14336) / 4,
                  backward = 2 * part * 4096 + tokens * (4096 + 2048 + 2 * 14336) / 4;
     for (size_t i = 0; i < G_N_ELEMENTS(recipes); i++) {
         Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
         spec.training.precision = recipes[i].precision;
-        spec.cluster.accelerator.generation = recipes[i].generation;
+        spec.cluster.accelerator.generation = *spec_generation(recipes[i].generation);
         spec.execution.framework.kernels.fused_hadamard_cast = recipes[i].fused;
         const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD),
                       back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
@@ -375,7 +373,7 @@ static void ordered_scales(void)
     for (int tensor = 1; tensor <= 4; tensor += 3) {
         Spec spec = make_spec(tensor, tensor > 1, SPEC_ATTENTION_CUDNN);
         spec.training.precision = SPEC_PRECISION_MXFP8;
-        spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+        spec.cluster.accelerator.generation = *spec_generation("blackwell");
         double before[COST_PASS_COUNT], after[COST_PASS_COUNT];
         for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
             spec.execution.framework.kernels.casts_order_scales = false;

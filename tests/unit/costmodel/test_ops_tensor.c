@@ -27,10 +27,10 @@ static void gathers_of_frameworks(void)
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, whole);
     /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 4 * whole);
-    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.cluster.accelerator.generation = *spec_generation("blackwell");
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;

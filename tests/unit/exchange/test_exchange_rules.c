@@ -72,7 +72,7 @@ static int broken(const OrrJson *table, const Spec *spec, const GString *text, E
     settings_read(text->str, text->len, "file", syntaxes[format], &settings, problems, &error);
     g_assert_no_error(error);
     put(around, "world_size", spec_gpus(spec));
-    put(around, "blackwell", spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL);
+    put(around, "blackwell", spec->cluster.accelerator.generation.free_queues);
     put(around, "layers", spec->model.layers);
     put(around, "kv_heads", spec->model.kv_heads);
     put(around, "layout_stages", layout_stages(&settings));

@@ -76,7 +76,6 @@ static void test_words(void)
     g_assert_cmpstr(spec_word(&spec_words_recompute, SPEC_RECOMPUTE_SELECTIVE_LAYER), ==, "selective-layer");
     g_assert_cmpstr(spec_word(&spec_words_topology, SPEC_TOPOLOGY_TORUS3D), ==, "torus3d");
     g_assert_cmpstr(spec_word(&spec_words_loss, SPEC_LOSS_CHUNKED), ==, "chunked");
-    g_assert_cmpstr(spec_word(&spec_words_generation, SPEC_GENERATION_CDNA), ==, "cdna");
     g_assert_cmpstr(spec_word(&spec_words_attention, SPEC_AUTO), ==, "auto");
     g_assert_cmpint(1 << (spec_words_module.count - 1), ==, SPEC_MODULE_SHARED_EXPERTS);
     g_assert_cmpint(1 << (spec_words_overlap.count - 1), ==, SPEC_OVERLAP_EXPERT);
