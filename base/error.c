@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/shown.h"
+
 GQuark orr_error_quark(void)
 {
     return g_quark_from_static_string("orr-error-quark");
@@ -14,10 +16,7 @@ bool orr_fail(GError **error, OrrErrorCode code, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *raw = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_autofree char *message = g_utf8_make_valid(raw, -1);
-    for (char *at = message; *at != '\0'; at++)
-        if (g_ascii_iscntrl(*at))
-            *at = ' ';
+    g_autofree char *message = orr_shown(raw, ' ', "");
     enum { MOST_BYTES = 4096, KEPT_BYTES = 1536 }; /* keys of a file may be any length */
     const size_t length = strlen(message);
     if (length > MOST_BYTES) {

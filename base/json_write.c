@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "base/shown.h"
 
 void orr_jw_init(OrrJsonWriter *w, GString *text, bool compact)
 {
@@ -17,15 +18,22 @@ static void new_line(OrrJsonWriter *w)
         g_string_append(w->text, "  ");
 }
 
+/* Written as it is; nearly all text is printable ASCII. */
+static bool plain(const char *at)
+{
+    const unsigned char c = (unsigned char)*at;
+    return c < 0x80 ? c >= 0x20 && c < 0x7f && c != '"' && c != '\\' : !orr_is_obeyed(g_utf8_get_char(at));
+}
+
 static void append_quoted(GString *out, const char *value)
 {
     g_autofree char *mended = g_utf8_validate(value, -1, NULL) ? NULL : g_utf8_make_valid(value, -1);
     g_string_append_c(out, '"');
     for (const char *at = mended != NULL ? mended : value; *at != '\0'; at++) {
-        const char *plain = at;
-        while ((unsigned char)*at >= 0x20u && *at != '"' && *at != '\\')
-            at++;
-        g_string_append_len(out, plain, at - plain);
+        const char *start = at;
+        while (plain(at))
+            at = g_utf8_next_char(at);
+        g_string_append_len(out, start, at - start);
         if (*at == '\0')
             break;
         const unsigned char c = (unsigned char)*at;
@@ -37,7 +45,8 @@ static void append_quoted(GString *out, const char *value)
         } else if (c == '\t') {
             g_string_append(out, "\\t");
         } else {
-            g_string_append_printf(out, "\\u%04x", (unsigned)c);
+            g_string_append_printf(out, "\\u%04x", (unsigned)g_utf8_get_char(at));
+            at = g_utf8_next_char(at) - 1;
         }
     }
     g_string_append_c(out, '"');

@@ -1,5 +1,6 @@
 /* base/text.c - tables, bars and near words. */
 #include "base/text.h"
+#include "base/shown.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -90,14 +91,10 @@ static void append_repeated(GString *out, const char *text, int count)
         g_string_append(out, text);
 }
 
-/* Names from files may hold escape characters, which a terminal would obey: C0, DEL and, in UTF-8, C1. */
 static void append_cell(GString *out, const char *cell)
 {
-    for (const char *c = cell; *c != '\0'; c++) {
-        const bool c1 = (guchar)c[0] == 0xc2 && (guchar)c[1] >= 0x80 && (guchar)c[1] < 0xa0;
-        g_string_append_c(out, g_ascii_iscntrl(*c) || c1 ? '?' : *c);
-        c += c1 ? 1 : 0;
-    }
+    g_autofree char *shown = orr_shown(cell, '?', "");
+    g_string_append(out, shown);
 }
 
 /* How a table is laid out: widths of its columns, which of them are of numbers, and room for the last, which wraps. */
@@ -277,7 +274,7 @@ void orr_table_csv(const OrrTable *table, GString *out)
 {
     for (int row = 0; row < table_rows(table); row++) {
         for (int column = 0; column < table->columns; column++) {
-            const char *cell = table_cell(table, row, column);
+            g_autofree char *cell = orr_shown(table_cell(table, row, column), '?', "\t\r\n");
             if (column > 0)
                 g_string_append_c(out, ',');
             if (strpbrk(cell, ",\"\r\n") == NULL) {

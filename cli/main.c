@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/shown.h"
 #include "cli/args.h"
 #include "cli/help.h"
 #include "cli/input.h"
@@ -107,16 +108,12 @@ static bool run_line(int argc, char **argv, GError **error)
 static void print_error(const GError *error)
 {
     enum { MOST = 2000 }; /* a key of megabytes is no message */
-    g_autofree char *message = g_utf8_make_valid(error->message, -1);
+    g_autofree char *message = orr_shown(error->message, ' ', "");
     if (strlen(message) > MOST) {
         *g_utf8_find_prev_char(message, message + MOST) = '\0';
         char *cut = g_strconcat(message, " ...", NULL);
         g_free(message);
         message = cut;
-    }
-    for (char *c = message; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c))
-            *c = ' ';
     }
     g_auto(GStrv) parts = g_strsplit(message, ORR_ALSO, -1);
     g_autofree char *lines = g_strjoinv("\n  and ", parts);

@@ -1,5 +1,6 @@
 /* cli/output.c - what a command says, to files and to standard output. */
 #include "cli/output.h"
+#include "base/shown.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -130,10 +131,8 @@ void cli_note(bool quiet, const char *format, ...)
         return;
     va_list values;
     va_start(values, format);
-    g_autofree char *message = g_strdup_vprintf(format, values);
+    g_autofree char *raw = g_strdup_vprintf(format, values);
+    g_autofree char *message = orr_shown(raw, ' ', "\n");
     va_end(values);
-    for (char *c = message; *c != '\0'; c++)
-        if (g_ascii_iscntrl(*c) && *c != '\n') /* of a name or a path */
-            *c = ' ';
     fprintf(stderr, "%s\n", message);
 }

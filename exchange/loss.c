@@ -1,5 +1,6 @@
 /* exchange/loss.c - the loss report of imports and exports. */
 #include "exchange/loss.h"
+#include "base/shown.h"
 
 #include <string.h>
 
@@ -21,12 +22,10 @@ void exchange_loss_clear(ExchangeLoss *loss)
 static void add(GPtrArray *list, const char *text)
 {
     enum { MOST = 2400 };
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    g_autofree char *shown = orr_shown(text, '?', "");
     GString *line = g_string_new(NULL);
-    for (const char *c = valid; *c != '\0' && line->len < MOST; c = g_utf8_next_char(c)) {
-        const gunichar point = g_utf8_get_char(c);
-        g_string_append_unichar(line, g_unichar_iscntrl(point) ? '?' : point);
-    }
+    for (const char *c = shown; *c != '\0' && line->len < MOST; c = g_utf8_next_char(c))
+        g_string_append_unichar(line, g_utf8_get_char(c));
     if (line->len >= MOST)
         g_string_append(line, " ...");
     g_ptr_array_add(list, g_string_free(line, FALSE));

@@ -1,13 +1,14 @@
 /* html/svg.c - figures as SVG. */
 #include "html/svg.h"
+#include "base/shown.h"
 
 #include <math.h>
 #include <string.h>
 
 void html_escape(GString *out, const char *text)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    for (const char *c = valid; *c != '\0'; c++) {
+    g_autofree char *shown = orr_shown(text, ' ', "");
+    for (const char *c = shown; *c != '\0'; c++) {
         if (*c == '<')
             g_string_append(out, "&lt;");
         else if (*c == '>')
@@ -17,7 +18,7 @@ void html_escape(GString *out, const char *text)
         else if (*c == '"')
             g_string_append(out, "&quot;");
         else
-            g_string_append_c(out, g_ascii_iscntrl(*c) ? ' ' : *c);
+            g_string_append_c(out, *c);
     }
 }
 

@@ -1,5 +1,6 @@
 /* report/page.c - laying out a page of text for a person. */
 #include "report/page.h"
+#include "base/shown.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -49,7 +50,7 @@ static int append_word(GString *out, const char *word, int column, int at, int w
             at = column;
         }
         const gunichar point = g_utf8_get_char(c);
-        g_string_append_unichar(out, g_unichar_iscntrl(point) ? '?' : point);
+        g_string_append_unichar(out, orr_is_obeyed(point) ? '?' : point);
         at += g_unichar_iszerowidth(point) ? 0 : g_unichar_iswide(point) ? 2 : 1;
     }
     return at;

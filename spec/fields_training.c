@@ -63,7 +63,14 @@ static bool read_recompute(SpecReadContext *context, const OrrJson *node, void *
         .offset = offsetof(SpecStates, member), .min = 0, .max = 64, .default_text = "0", .help = text       \
     }
 static const SpecField states_fields[] = {
-    STATE("weights", weights_bytes, "Bytes a parameter of the weights that are computed with."),
+    {.key = "weights",
+     .type = SPEC_TYPE_DOUBLE,
+     .unit = ORR_UNIT_BYTES,
+     .flags = SPEC_FIELD_REQUIRED,
+     .offset = offsetof(SpecStates, weights_bytes),
+     .min = 0.125,
+     .max = 64,
+     .help = "Bytes a parameter of the weights that are computed with."},
     STATE("gradients", gradients_bytes, "Bytes a parameter of accumulated gradients."),
     STATE("master", master_bytes, "Bytes a parameter of the master copy."),
     STATE("moments", moments_bytes, "Bytes a parameter of all optimizer moments."),

@@ -205,9 +205,9 @@ static bool check_tier(const Node *node, const Named *named, GError **error)
 {
     const SpecHost *host = node->host;
     const SpecTier tier = named->part->tier;
-    const char *word = spec_word(&spec_words_tier, (int)tier);
-    if (tier == SPEC_TIER_GPU)
+    if (tier == SPEC_TIER_GPU || (int)tier == SPEC_UNSET) /* unset: scheme "auto", of which each is checked */
         return true;
+    const char *word = spec_word(&spec_words_tier, (int)tier);
     if (node->accelerator->host_link_bytes_per_s <= 0)
         return orr_fail(
             error, ORR_ERROR_INPUT,

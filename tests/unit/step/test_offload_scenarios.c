@@ -33,6 +33,26 @@ static void one_v100(void)
     orr_arena_free(arena);
 }
 
+/* Scheme "auto" beside every tier of every part: a step, or one sentence. */
+static void auto_beside_tiers(void)
+{
+    static const char *const parts[] = {"activations", "optimizer", "gradients", "weights"};
+    static const char *const tiers[] = {"gpu", "host", "nvme"};
+    const char *text = V100("6", "4", "{\"scheme\":\"auto\"}");
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", NULL);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    for (gsize p = 0; p < G_N_ELEMENTS(parts); p++)
+        for (gsize t = 0; t < G_N_ELEMENTS(tiers); t++) {
+            g_autofree char *set = g_strdup_printf("offload.%s.tier=%s", parts[p], tiers[t]);
+            const char *const sets[] = {set, NULL};
+            GError *error = NULL;
+            if (!spec_load_json(orr_json_root(doc), "here", sets, true, spec, NULL, &error))
+                g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+            g_clear_error(&error);
+        }
+    orr_json_free(doc);
+}
+
 /* 13 billion parameters on one wafer of 40 GB: by streaming weights only, nearly as fast as the copies allow. */
 static void one_wafer(void)
 {
@@ -455,6 +475,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-scenarios/one-v100", one_v100);
+    g_test_add_func("/offload-scenarios/auto-beside-tiers", auto_beside_tiers);
     g_test_add_func("/offload-scenarios/one-wafer", one_wafer);
     g_test_add_func("/offload-scenarios/ten-billion", ten_billion);
     g_test_add_func("/offload-scenarios/one-titan", one_titan);
