@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/stats.h"
 #include "costmodel/params.h"
 #include "costmodel/states.h"
 #include "spec/read.h"
@@ -315,37 +316,6 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
 
 /* --- over replicas --- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The smallest value that `frac` of them do not exceed. */
-static double quantile(const double *sorted, int64_t count, double frac)
-{
-    return sorted[CLAMP((int64_t)ceil(frac * (double)count) - 1, 0, count - 1)];
-}
-
-/* Sorts `values`. */
-static CampaignSpread spread(double *values, int64_t count)
-{
-    double mean = 0;
-    for (int64_t i = 0; i < count; i++)
-        mean += (values[i] - mean) / (double)(i + 1);
-    qsort(values, (size_t)count, sizeof *values, compare_doubles);
-    return (CampaignSpread){mean, quantile(values, count, .1), quantile(values, count, .5),
-                            quantile(values, count, .9)};
-}
-
-static double standard_error(const double *values, int64_t count, double mean)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += (values[i] - mean) * (values[i] - mean);
-    return count > 1 ? sqrt(sum / (double)(count - 1) / (double)count) : 0;
-}
-
 static void summarise(Campaign *campaign, const CampaignLife *lives)
 {
     const int64_t count = campaign->options.replicas;
@@ -364,11 +334,11 @@ static void summarise(Campaign *campaign, const CampaignLife *lives)
         campaign->waiting_s += life->waiting_s / (double)count;
         campaign->degraded_s += life->degraded_s / (double)count;
     }
-    campaign->days = spread(days, count);
-    campaign->days_error = standard_error(days, count, campaign->days.mean);
-    campaign->goodput = spread(goodput, count);
-    campaign->interruptions = spread(hits, count);
-    campaign->spare_nodes = spread(away, count);
+    campaign->days = orr_stats_spread(days, (size_t)count);
+    campaign->days_error = orr_stats_mean_error(days, (size_t)count, campaign->days.mean);
+    campaign->goodput = orr_stats_spread(goodput, (size_t)count);
+    campaign->interruptions = orr_stats_spread(hits, (size_t)count);
+    campaign->spare_nodes = orr_stats_spread(away, (size_t)count);
     for (int i = 0; i < CAMPAIGN_CAUSES; i++) {
         const double rate = class_rate(campaign->report->spec, &classes[i]);
         campaign->causes[i] =
@@ -389,7 +359,7 @@ static void fill_spares(Campaign *campaign)
                        lives);
     for (int64_t i = 0; i < count; i++)
         away[i] = (double)lives[i].nodes_away;
-    const int most = (int)spread(away, count).p90;
+    const int most = (int)orr_stats_spread(away, (size_t)count).p90;
     for (int i = 0; most > 0 && i < CAMPAIGN_SPARES; i++) {
         const int spares = (int)lround((double)most * i / (CAMPAIGN_SPARES - 1));
         if (i > 0 && spares == campaign->spares_curve[campaign->spares_count - 1].spares)
@@ -399,7 +369,7 @@ static void fill_spares(Campaign *campaign)
                        lives);
         for (int64_t k = 0; k < count; k++)
             days[k] = lives[k].total_s / DAY_S;
-        const CampaignSpread all = spread(days, count);
+        const OrrSpread all = orr_stats_spread(days, (size_t)count);
         campaign->spares_curve[campaign->spares_count++] = (CampaignSpares){spares, all.mean, all.p90};
     }
 }

@@ -6,6 +6,7 @@
 #ifndef ORR_CAMPAIGN_CAMPAIGN_H
 #define ORR_CAMPAIGN_CAMPAIGN_H
 
+#include "base/stats.h"
 #include "campaign/replicas.h"
 #include "report/report.h"
 
@@ -19,11 +20,6 @@ typedef struct CampaignOptions {
     double ideal_days; /* of training, in place of those that the scenario's tokens take; 0: those */
     OrrStop stop;      /* ends with the replicas that are done; of one process alone */
 } CampaignOptions;
-
-/* Over replicas. */
-typedef struct CampaignSpread {
-    double mean, p10, p50, p90;
-} CampaignSpread;
 
 typedef struct CampaignCause {
     const char *key, *label;
@@ -54,7 +50,7 @@ typedef struct Campaign {
     double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */
     double young_s, daly_s, availability_s, best_interval_s; /* 0: no failures or no checkpoints */
     double first_order_frac, exact_frac, exact_s;            /* goodput by formula; mean total time */
-    CampaignSpread days, goodput, interruptions, spare_nodes;
+    OrrSpread days, goodput, interruptions, spare_nodes; /* over replicas */
     double days_error; /* standard error of days.mean */
     double checkpoint_s, lost_work_s, restart_s, loading_s, waiting_s, degraded_s; /* means of a replica */
     CampaignCause causes[CAMPAIGN_CAUSES];

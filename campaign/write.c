@@ -12,7 +12,7 @@ enum { LABEL_COLUMN = 18 };
 
 #define DAY_S 86400.0
 
-static void write_spread(OrrJsonWriter *w, const char *key, const CampaignSpread *spread)
+static void write_spread(OrrJsonWriter *w, const char *key, const OrrSpread *spread)
 {
     orr_jw_begin(w, key, '{');
     orr_jw_number(w, "mean", spread->mean);
@@ -268,7 +268,7 @@ static void write_cost(const Campaign *campaign, GString *out)
         entry(out, "  Cost", "%s GPU-hours (cluster.usd_per_gpu_hour is not given)", hours);
         return;
     }
-    const CampaignSpread *days = &campaign->days;
+    const OrrSpread *days = &campaign->days;
     entry(out, "  Cost", "%s USD (%s to %s in eight of ten), %s GPU-hours%s",
           report_page_whole(dollars, usd), report_page_whole(low, usd * days->p10 / days->mean),
           report_page_whole(high, usd * days->p90 / days->mean), hours,

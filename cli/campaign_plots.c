@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/stats.h"
 #include "campaign/effective.h"
 
 enum { REPLICAS = 400, LEAST_GPUS = 1024, MOST_GPUS = 262144, MODES = 3, INTERVALS = 41 };
@@ -23,12 +24,6 @@ static bool give_faults(ApiSimulation *simulation, Spec **ret_spec, Report *ret_
     return true;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Mean goodput, and the band of nine of ten replicas. */
 static void live_goodput(const Campaign *campaign, double *ret_mean, double *ret_low, double *ret_high)
 {
@@ -40,7 +35,7 @@ static void live_goodput(const Campaign *campaign, double *ret_mean, double *ret
         goodput[i] = campaign->ideal_s / lives[i].total_s;
         mean_s += lives[i].total_s / REPLICAS;
     }
-    qsort(goodput, REPLICAS, sizeof *goodput, compare_doubles);
+    orr_stats_sort(goodput, REPLICAS);
     *ret_mean = campaign->ideal_s / mean_s;
     *ret_low = goodput[REPLICAS / 20];
     *ret_high = goodput[REPLICAS - 1 - REPLICAS / 20];

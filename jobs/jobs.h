@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stats.h"
+
 enum { JOBS_KINDS = 8, JOBS_DOUBLINGS = 16 };
 
 typedef struct JobsPool {
@@ -55,15 +57,11 @@ typedef struct JobsRun { /* one job's */
     double done_s;  /* of its work: all of it */
 } JobsRun;
 
-typedef struct JobsSpread {
-    double mean, p50, p90, most;
-} JobsSpread;
-
 typedef struct JobsResult {
     JobsPolicy policy;
     double utilisation; /* GPU-seconds held over those there were until the end */
     double makespan_s;
-    JobsSpread wait_s, completion_s;
+    OrrSpread wait_s, completion_s;
     double fairness; /* Jain's index of completion over the time alone on the asked GPUs of the first pool */
     double work_gpu_s, done_gpu_s; /* asked for, and done: the same */
     double held_gpu_s;

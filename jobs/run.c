@@ -196,24 +196,6 @@ static void live(Cluster *c)
 
 /* --- over jobs --- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static JobsSpread spread(double *values, guint count)
-{
-    JobsSpread out = {0};
-    for (guint i = 0; i < count; i++)
-        out.mean += values[i] / count;
-    qsort(values, count, sizeof *values, compare_doubles);
-    out.p50 = values[(guint)ceil(.5 * count) - 1];
-    out.p90 = values[(guint)ceil(.9 * count) - 1];
-    out.most = values[count - 1];
-    return out;
-}
-
 static JobsResult summarise(const JobsTrace *trace, JobsPolicy policy, const JobsRun *runs)
 {
     const guint count = trace->jobs->len;
@@ -238,8 +220,8 @@ static JobsResult summarise(const JobsTrace *trace, JobsPolicy policy, const Job
     result.makespan_s -= first_s;
     result.fairness = sum * sum / (count * squares);
     result.utilisation = result.held_gpu_s / (gpus * result.makespan_s);
-    result.wait_s = spread(wait_s, count);
-    result.completion_s = spread(completion_s, count);
+    result.wait_s = orr_stats_spread(wait_s, count);
+    result.completion_s = orr_stats_spread(completion_s, count);
     return result;
 }
 

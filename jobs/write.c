@@ -32,7 +32,7 @@ void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int coun
     orr_table_free(table);
 }
 
-static void write_spread(OrrJsonWriter *w, const char *key, const JobsSpread *spread)
+static void write_spread(OrrJsonWriter *w, const char *key, const OrrSpread *spread)
 {
     orr_jw_begin(w, key, '{');
     orr_jw_number(w, "mean", spread->mean);

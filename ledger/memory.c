@@ -4,14 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "base/text.h"
 #include "base/units.h"
-
-static int compare_doubles(gconstpointer a, gconstpointer b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 char *ledger_framework_family(const char *name)
 {
@@ -50,7 +45,7 @@ static GArray *beyond(const LedgerResiduals *residuals, const Choice *choice)
         if (chosen(residuals, row, choice))
             g_array_append_val(values, row->beyond_frac);
     }
-    g_array_sort(values, compare_doubles);
+    orr_stats_sort((double *)(void *)values->data, values->len);
     return values;
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 typedef struct Selection {
     const Ledger *ledger;
     int source; /* -1: all */
@@ -21,24 +23,6 @@ static bool selects(const Selection *selection, const LedgerRow *row)
     return (selection->source < 0 || row->source == selection->source) &&
            (!selection->full_only || row->full_confidence) &&
            (!selection->experts_only || has_experts(selection->ledger, row));
-}
-
-static int compare_doubles(gconstpointer a, gconstpointer b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Linear interpolation between order statistics. */
-static double quantile(const GArray *sorted, double q)
-{
-    if (sorted->len == 0) {
-        return NAN;
-    }
-    const double at = q * (sorted->len - 1);
-    const guint low = (guint)floor(at), high = MIN(low + 1, sorted->len - 1);
-    const double frac = at - low;
-    return (1 - frac) * g_array_index(sorted, double, low) + frac * g_array_index(sorted, double, high);
 }
 
 /* Rank agreement over pairs of one cell whose measured times differ by more than 5 %. */
@@ -66,15 +50,16 @@ static void kendall(const Selection *selection, LedgerStats *stats)
 
 static void finish_errors(GArray *errors, LedgerStats *stats)
 {
+    double *sorted = (double *)(void *)errors->data;
     double sum = 0;
-    g_array_sort(errors, compare_doubles);
+    orr_stats_sort(sorted, errors->len);
     for (guint i = 0; i < errors->len; i++) {
-        sum += g_array_index(errors, double, i);
+        sum += sorted[i];
     }
     stats->mape = errors->len > 0 ? sum / errors->len : NAN;
-    stats->median = quantile(errors, 0.5);
-    stats->p90 = quantile(errors, 0.9);
-    stats->worst = quantile(errors, 1);
+    stats->median = orr_stats_quantile(sorted, errors->len, 0.5);
+    stats->p90 = orr_stats_quantile(sorted, errors->len, 0.9);
+    stats->worst = orr_stats_quantile(sorted, errors->len, 1);
 }
 
 static LedgerStats statistics(const Selection *selection)

@@ -4,11 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static int compare_sizes(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "base/stats.h"
 
 /* "gemm bf16: 307, 3.2 %" */
 static void name_group(PlotJob *job, int group, const PlotMeasured *points, int count)
@@ -22,7 +18,7 @@ static void name_group(PlotJob *job, int group, const PlotMeasured *points, int 
             name = points[i].name;
             misses[rows++] = fabs(points[i].predicted_s / points[i].measured_s - 1);
         }
-    qsort(misses, (size_t)rows, sizeof *misses, compare_sizes);
+    orr_stats_sort(misses, (size_t)rows);
     g_autofree char *text =
         g_strdup_printf("%s: %d, %.1f %%", name, rows, rows > 0 ? 100 * misses[rows / 2] : 0.0);
     plot_set_text(job, key, text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/draws.h"
+#include "base/stats.h"
 #include "step/paced.h"
 #include "traffic/traffic.h"
 
@@ -316,8 +317,8 @@ static bool run_steps(const Paces *paces, ReportJitter *out, GError **error)
     qsort(lasted, (size_t)steps, sizeof *lasted, compare_ps);
     out->steps = steps;
     out->mean_s = sum * 1e-12 / steps;
-    out->p50_ps = lasted[(int)ceil(.5 * steps) - 1];
-    out->p99_ps = lasted[(int)ceil(.99 * steps) - 1];
+    out->p50_ps = lasted[orr_stats_rank((size_t)steps, .5)];
+    out->p99_ps = lasted[orr_stats_rank((size_t)steps, .99)];
     out->worst_ps = lasted[steps - 1];
     out->simulated_ranks = step.ranks;
     return true;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 #define MOST_BYTES   1e15
 #define MOST_SECONDS 86400.0
 
@@ -144,23 +146,13 @@ double cal_collective_error(const SpecCluster *cluster, const CalCollectiveRow *
     return seconds / row->seconds - 1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double cal_abs_quantile(const double *values, int count, double q)
 {
     if (count == 0)
         return 0;
-    double *sorted = g_new(double, (gsize)count);
+    g_autofree double *sorted = g_new(double, (gsize)count);
     for (int i = 0; i < count; i++)
         sorted[i] = fabs(values[i]);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    double at = q * (count - 1);
-    int low = (int)floor(at), high = MIN(low + 1, count - 1);
-    double result = sorted[low] + (at - low) * (sorted[high] - sorted[low]);
-    g_free(sorted);
-    return result;
+    orr_stats_sort(sorted, (size_t)count);
+    return orr_stats_quantile(sorted, (size_t)count, q);
 }

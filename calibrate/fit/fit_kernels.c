@@ -4,36 +4,25 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit/derive.h"
 #include "calibrate/fit/fit_internal.h"
 
 #define PRIOR         1e-3
 #define DERIVED_PRIOR 4e-3 /* a start carried over from a sibling says more than a default */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-    return x < y ? -1 : x > y;
-}
-
-static double quantile(const double *sorted, int count, double q)
-{
-    double position = q * (count - 1);
-    int below = (int)floor(position);
-    int above = MIN(below + 1, count - 1);
-    return fabs(sorted[below]) + (position - below) * (fabs(sorted[above]) - fabs(sorted[below]));
-}
-
 void cal_error_summary(double *errors, int count, double *ret_median, double *ret_p90, double *ret_bias)
 {
     g_assert(count > 0);
-    qsort(errors, (size_t)count, sizeof *errors, by_size);
     double sum = 0;
     for (int i = 0; i < count; i++)
         sum += errors[i];
-    *ret_median = quantile(errors, count, 0.5);
-    *ret_p90 = quantile(errors, count, 0.9);
     *ret_bias = sum / count;
+    for (int i = 0; i < count; i++)
+        errors[i] = fabs(errors[i]);
+    orr_stats_sort(errors, (size_t)count);
+    *ret_median = orr_stats_quantile(errors, (size_t)count, 0.5);
+    *ret_p90 = orr_stats_quantile(errors, (size_t)count, 0.9);
 }
 
 /* --- a fit --- */

@@ -19,7 +19,8 @@ void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfil
 /* Predicted / measured - 1. */
 double cal_row_error(CalProfile *profile, const CalRow *row);
 
-/* Median and 90th percentile of the absolute errors, and their mean; `errors` is sorted by size. */
+/* Median and 90th percentile of the absolute errors, and the mean of the signed ones; `errors` then
+ * holds absolute ones, rising. */
 void cal_error_summary(double *errors, int count, double *ret_median, double *ret_p90, double *ret_bias);
 
 #endif

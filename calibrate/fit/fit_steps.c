@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit/fit_kernels.h"
 #include "calibrate/fit/squares.h"
 
@@ -192,20 +193,14 @@ static void choose(Part *part, double noise, CalKnobFit *fits)
 
 /* --- the fit --- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* A normal deviation from the median of |residual|, for the parameters that were spent. */
 static double noise_of(const double *residual, int n, int spent)
 {
     g_autofree double *sorted = g_new(double, (gsize)n);
     for (int i = 0; i < n; i++)
         sorted[i] = fabs(residual[i]);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    const double median = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
+    orr_stats_sort(sorted, (size_t)n);
+    const double median = orr_stats_quantile(sorted, (size_t)n, 0.5);
     return fmax(LEAST_NOISE, 1.4826 * median * sqrt((double)n / MAX(n - spent, 1)));
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit/fit_internal.h"
 #include "spec/fields.h"
 
@@ -63,19 +64,13 @@ static double residual(const CalFit *fit, guint i)
     return log(cal_predict_s(fit->profile, row) / row->measured_s);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-    return (x > y) - (x < y);
-}
-
 static double scatter(const CalFit *fit)
 {
     g_autofree double *errors = g_new(double, fit->rows->len);
     for (guint i = 0; i < fit->rows->len; i++)
-        errors[i] = residual(fit, i);
-    qsort(errors, fit->rows->len, sizeof *errors, by_size);
-    return fmax(LEAST_NOISE, 1.48 * fabs(errors[fit->rows->len / 2]));
+        errors[i] = fabs(residual(fit, i));
+    orr_stats_sort(errors, fit->rows->len);
+    return fmax(LEAST_NOISE, 1.48 * errors[fit->rows->len / 2]);
 }
 
 /* J'J, of central differences. */

@@ -4,25 +4,18 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stats.h"
 #include "calibrate/measure/sweep.h"
 
 #define SOURCE "orrery-calibrate"
 
 /* --- statistics --- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* `values` is sorted in place. */
 static double quantile(double *values, int count, double q)
 {
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    const double at = q * (count - 1);
-    const int low = (int)floor(at), high = MIN(low + 1, count - 1);
-    return values[low] + (at - low) * (values[high] - values[low]);
+    orr_stats_sort(values, (size_t)count);
+    return orr_stats_quantile(values, (size_t)count, q);
 }
 
 CalSummary cal_summarise(const double *seconds, int count)

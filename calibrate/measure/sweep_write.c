@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stats.h"
 #include "calibrate/measure/sweep.h"
 
 static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
@@ -60,12 +61,6 @@ static bool is_section(const OrrJson *root, const char *key)
     return strcmp(orr_json_text_of(root, "section", ""), key) == 0 && orr_json_member(root, "row") != NULL;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Seconds of the probe that most of the sweep gave: its median. 0: none. */
 static double usual_probe_us(const GPtrArray *docs)
 {
@@ -78,7 +73,7 @@ static double usual_probe_us(const GPtrArray *docs)
         if (us > 0)
             g_array_append_val(times, us);
     }
-    g_array_sort(times, ascending);
+    orr_stats_sort((double *)(void *)times->data, times->len);
     return times->len > 0 ? g_array_index(times, double, (times->len - 1) / 2) : 0;
 }
 
