@@ -4,24 +4,19 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/stats.h"
 #include "base/text.h"
-#include "report/page.h"
 #include "base/units.h"
 #include "calibrate/fit/recorded.h"
 #include "cli/collective.h"
 #include "costmodel/nccl.h"
+#include "report/page.h"
 
 typedef struct Compared {
     NetOp op;
     int gpus, domains;
     double bytes, measured_s, predicted_s;
 } Compared;
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Over so many nodes, where that is fewer ranks of each than fill it: rings with one rank a node, and the like. Trays of a
  * rack that is one domain are no nodes in this sense. */
@@ -82,20 +77,15 @@ static double *errors_of(const GArray *rows, bool both, bool across, guint *ret_
         if (both || (c->domains > 1) == across)
             errors[(*ret_count)++] = fabs(c->predicted_s / c->measured_s - 1);
     }
-    qsort(errors, *ret_count, sizeof *errors, by_value);
+    orr_stats_sort(errors, *ret_count);
     return errors;
-}
-
-static double middle(const double *sorted, guint count)
-{
-    return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
 static double median_error(const GArray *rows)
 {
     guint count = 0;
     g_autofree double *errors = errors_of(rows, true, false, &count);
-    return middle(errors, count);
+    return orr_stats_quantile(errors, count, .5);
 }
 
 static void half_text(const GArray *rows, bool across, GString *out)
@@ -105,7 +95,8 @@ static void half_text(const GArray *rows, bool across, GString *out)
     if (count > 0)
         g_string_append_printf(out, "  %s: %u rows, median %.1f %%, 90th percentile %.1f %%\n",
                                across ? "across nodes" : "within a domain", count,
-                               100 * middle(errors, count), 100 * errors[count * 9 / 10]);
+                               100 * orr_stats_quantile(errors, count, .5),
+                               100 * orr_stats_quantile(errors, count, .9));
 }
 
 static void write_text(const GArray *rows, double median, GString *out)

@@ -118,6 +118,39 @@ static void test_compare(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* Of two errors the 90th percentile lies nine tenths of the way to the larger: it is not the larger. */
+static void test_compare_percentile(void)
+{
+    g_autofree char *folder = cli_scratch_new();
+    g_autofree char *path = g_build_filename(folder, "all_reduce_perf.txt", NULL);
+    double errors[2], printed = 0;
+    g_assert_true(g_file_set_contents(path,
+                                      "# nThread 1 nGpus 8 minBytes 1048576\n"
+                                      "#  size count type redop root time algbw busbw wrong\n"
+                                      "  1048576 262144 float sum -1 60.00 17.48 30.58 0\n"
+                                      "  2097152 524288 float sum -1 200.0 10.49 18.35 0\n",
+                                      -1, NULL));
+    CliRun run = cli_run(
+        NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path, "--format", "json"));
+    OrrJsonDoc *doc = json(&run);
+    const OrrJson *row = orr_json_first(orr_json_member(orr_json_root(doc), "rows"));
+    for (int i = 0; i < 2; i++, row = orr_json_next(row))
+        errors[i] =
+            100 *
+            fabs(orr_json_number_of(row, "predicted_s", 0) / orr_json_number_of(row, "measured_s", 0) - 1);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path));
+    const char *at = strstr(run.out, "90th percentile ");
+    g_assert_nonnull(at);
+    printed = g_ascii_strtod(at + strlen("90th percentile "), NULL);
+    const double low = fmin(errors[0], errors[1]), high = fmax(errors[0], errors[1]);
+    g_assert_cmpfloat(high - low, >, 5); /* else a tenth of it would not be seen */
+    g_assert_cmpfloat_with_epsilon(printed, low + .9 * (high - low), 0.051);
+    cli_run_clear(&run);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 /* A log that names neither its program nor, in the file's name, the collective: --op says it. */
 static void test_compare_op(void)
 {
@@ -343,6 +376,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/collective/library-choice", test_library_choice);
     g_test_add_func("/cli/collective/flows", test_flows);
     g_test_add_func("/cli/collective/compare", test_compare);
+    g_test_add_func("/cli/collective/compare-percentile", test_compare_percentile);
     g_test_add_func("/cli/collective/compare-op", test_compare_op);
     g_test_add_func("/cli/collective/every-op", test_every_op);
     g_test_add_func("/cli/collective/refused", test_refused);
