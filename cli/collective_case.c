@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/collective.h"
+#include "sim/picoseconds.h"
 #include "spec/load.h"
 #include "traffic/fabric.h"
 
@@ -120,11 +121,6 @@ static void cube(int volume, NetFabric *fabric)
     fabric->dim_count = 3;
 }
 
-static int64_t to_ps(double seconds)
-{
-    return (int64_t)llround(seconds * 1e12);
-}
-
 static bool read_file(const char *path, NetTopology *topology, GError **error)
 {
     OrrJsonDoc *doc = orr_json_read_file(path, error);
@@ -203,7 +199,7 @@ static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks
     if (args->rate != NULL)
         fabric.up_bytes_per_s = fabric.out_bytes_per_s = (int64_t)rate;
     if (args->latency != NULL)
-        fabric.up_latency_ps = fabric.out_latency_ps = to_ps(latency);
+        fabric.up_latency_ps = fabric.out_latency_ps = sim_ps(latency);
     if (args->dims != NULL && !read_dims(args->dims, &fabric, error))
         return false;
     name = args->topology != NULL ? args->topology : name;

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "network/topology.h"
+#include "sim/picoseconds.h"
 
 #define MOST_NODES 200000
 #define MOST_LINKS 4000000
@@ -95,7 +96,7 @@ static bool read_link(Reading *r, const OrrJson *link, GError **error)
                         r->topology->vertices[from].name);
     const OrrJson *one_way = orr_json_member(link, "one_way");
     const bool both = one_way == NULL || orr_json_type(one_way) != ORR_JSON_BOOL || !orr_json_bool(one_way);
-    const int64_t latency_ps = (int64_t)llround(latency * 1e12);
+    const int64_t latency_ps = sim_ps(latency);
     /* Cables side by side are one link of their rate. */
     net_add_link(r->topology, from, to, rate * floor(count), latency_ps, 1);
     if (both)

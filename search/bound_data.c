@@ -382,9 +382,8 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
             data->wait_ps = gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
         }
     }
-    data->optimizer_ps = llround(
-        cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices) *
-        1e12);
+    data->optimizer_ps = sim_ps(
+        cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices));
 }
 
 /* Samples that are the same rank share one. */

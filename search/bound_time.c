@@ -1,10 +1,10 @@
 /* search/bound_time.c - the least time of a step, by when compute is over and what data parallelism takes beside and behind it.
  * docs/SEARCH.md derives the bounds.   Tested: unit/search/test_search_bound.c
  */
-#include <math.h>
 
 #include "costmodel/states.h"
 #include "search/bound_parts.h"
+#include "sim/picoseconds.h"
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
  * backward of chunk 0, where that is the rank's last op: on a loop, for a micro-batch comes back to chunk 0 last, as long
@@ -102,7 +102,7 @@ static int64_t step_ps(const SearchWorker *worker, const SearchPolicy *policy, c
     const int64_t last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(worker)
                                 ? reduced_ps + after_ps
                                 : MAX(reduced_ps, own_ps);
-    return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
+    return start_ps + last_ps + sim_ps(framework->host.step_overhead_s);
 }
 
 int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,

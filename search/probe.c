@@ -343,7 +343,7 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, 
                    .layers = space->spec->model.layers,
                    .first = true};
     probe_spec(space, group, kind, spec);
-    costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
+    costs.overhead_ps = sim_ps(spec->execution.framework.host.microbatch_overhead_s);
     probe_recomputed(space, &probe, spec, whole);
     if (spec->execution.framework.data_parallel.reduce_each_microbatch)
         probe_other_zero(space, &probe, spec, whole);

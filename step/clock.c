@@ -3,7 +3,7 @@
 #include "costmodel/flops.h"
 #include "step/fill.h"
 
-#define LONGEST_PS ((int64_t)(STEP_LONGEST_S * 1e12))
+#define LONGEST_PS ((int64_t)(SIM_LONGEST_S * 1e12))
 
 /* The values that decide how long a part lasts: in the words of a scenario. */
 static char *culprits(const Spec *spec, SimPart part)
@@ -60,7 +60,7 @@ static bool fits(const Spec *spec, const SimWork *work, GError **error)
         error, ORR_ERROR, ORR_ERROR_INPUT,
         "the step lasts longer than the clock can hold (%.0f s), most of it %s: are %s in the units that "
         "their names say?",
-        STEP_LONGEST_S, kind_of((SimPart)main_part), values);
+        SIM_LONGEST_S, kind_of((SimPart)main_part), values);
     g_free(values);
     return false;
 }

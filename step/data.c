@@ -72,7 +72,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
-    sim_work_spend(work, SIM_PART_DATA_COMM, step_ps(seconds));
+    sim_work_spend(work, SIM_PART_DATA_COMM, sim_ps(seconds));
 }
 
 /* Buckets that hold the gradients of what completed one: several where a layer is larger and is cut. */
@@ -106,7 +106,7 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
     const double limit = spec->execution.framework.data_parallel.bucket_bytes;
     const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
     const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
-    return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
+    return sim_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
 
 bool sim_deals_buckets(const Spec *spec)
@@ -202,7 +202,7 @@ static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
     const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
     return bytes > 0
-               ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
+               ? sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
                : 0;
 }
 
@@ -234,7 +234,7 @@ static double gradient_passes(const Spec *spec)
 static void add_list_waits(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
 {
     const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
-    const int64_t host_ps = step_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
+    const int64_t host_ps = sim_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
     if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
         ranks < 2)
         return;
@@ -343,7 +343,7 @@ static void join_root(const Step *step, int stage)
 static void complete_bucket(const Spec *spec, const StepParams *bucket, double wire, SimSegment *segment)
 {
     set_communication(spec, segment, bucket);
-    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, step_ps(step_select_s(spec, bucket->dense)));
+    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, sim_ps(step_select_s(spec, bucket->dense)));
     if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
         segment->unsharded_grad_bytes = step_bytes((bucket->dense + bucket->expert) * wire);
 }

@@ -33,7 +33,7 @@ void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOfflo
         there_ps = sim_sum(there_ps, sim_work_duration_ps(&offloads[i].update));
         pieces[i] = (SimDirectPiece){.forward_ps = sim_work_duration_ps(&out->segments[i].forward),
                                      .copy_ps = sim_work_duration_ps(&offloads[i].weight_in),
-                                     .read_ps = step_ps(read_bytes(step, stage, i) / rate),
+                                     .read_ps = sim_ps(read_bytes(step, stage, i) / rate),
                                      .there_ps = there_ps};
     }
     sim_direct_mix(pieces, out->segment_count, step->arena, direct);

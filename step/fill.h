@@ -7,6 +7,7 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
+#include "sim/picoseconds.h"
 #include "step/step.h"
 
 /* Parameters of one segment on one rank. */
@@ -37,16 +38,12 @@ typedef struct Step {
     int *layers;                             /* [stages] */
 } Step;
 
-/* A work of this or more is refused (sim_step_fits_clock); the clock ends a little later. */
-#define STEP_LONGEST_S 8e6
-
 static inline bool step_is_network(int resource)
 {
     return resource == SIM_RESOURCE_SCALE_UP || resource == SIM_RESOURCE_SCALE_OUT;
 }
 
-/* At most STEP_LONGEST_S; at most 8e18 bytes. */
-int64_t step_ps(double seconds);
+/* At most 8e18 bytes. */
 int64_t step_bytes(double bytes);
 /* Adds a list's time to a work: compute into `compute_part`. */
 void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part);

@@ -25,9 +25,9 @@ static void fill_layer(const Spec *spec, double slowest, const SpecLayer *layer,
     cost.forward_s *= slowest;
     cost.backward_input_s *= slowest;
     cost.backward_weight_s *= slowest;
-    segment->forward.part_ps[SIM_PART_COMPUTE] = step_ps(cost.forward_s);
-    segment->backward_input.part_ps[SIM_PART_COMPUTE] = step_ps(cost.backward_input_s);
-    segment->backward_weight.part_ps[SIM_PART_COMPUTE] = step_ps(cost.backward_weight_s);
+    segment->forward.part_ps[SIM_PART_COMPUTE] = sim_ps(cost.forward_s);
+    segment->backward_input.part_ps[SIM_PART_COMPUTE] = sim_ps(cost.backward_input_s);
+    segment->backward_weight.part_ps[SIM_PART_COMPUTE] = sim_ps(cost.backward_weight_s);
     segment->activation_bytes = llround(layer->activation_bytes * spec->training.micro_batch);
     *params = (StepParams){.dense = layer->parameters, .matrices = layer->parameters > 0 ? TENSORS : 0};
 }
@@ -45,7 +45,7 @@ void step_fill_list(Step *step)
     for (int i = 0; spec_layer_list_next(&at, &layer); i++) {
         fill_layer(spec, late, &layer, &out->segments[i], &step->params[0][i]);
     }
-    const int64_t overhead_ps = step_ps(spec->execution.framework.host.microbatch_overhead_s);
+    const int64_t overhead_ps = sim_ps(spec->execution.framework.host.microbatch_overhead_s);
     sim_work_spend(&out->segments[0].forward, SIM_PART_OTHER, overhead_ps);
     sim_work_spend(&out->segments[0].backward_input, SIM_PART_OTHER, overhead_ps);
 }

@@ -11,7 +11,7 @@ enum { ROW_IN = SIM_RESOURCE_COUNT, ROW_OUT, ROW_BOTH_WAYS, ROW_DRAM, ROW_READ, 
 static SimWork work_of(SimPart part, double seconds)
 {
     SimWork work = {0};
-    work.part_ps[part] = seconds > 0 ? step_ps(seconds) : 0;
+    work.part_ps[part] = seconds > 0 ? sim_ps(seconds) : 0;
     return work;
 }
 
@@ -390,7 +390,7 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
     const double weights = own * cost_weight_wire_bytes(spec);
     const CostStates states = cost_states(spec, params->dense, params->expert);
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        share < 1 ? step_ps(cost_optimizer_s(spec, params->dense * (1 - share), params->expert * (1 - share),
+        share < 1 ? sim_ps(cost_optimizer_s(spec, params->dense * (1 - share), params->expert * (1 - share),
                                              params->matrices))
                   : 0;
     move(out, offload->optimizer.tier, SIM_MEM_OPTIMIZER, share * states.optimizer_bytes,

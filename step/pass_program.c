@@ -16,11 +16,6 @@ typedef struct {
     int32_t pass;                   /* number of it, over all rounds */
 } PassWriter;
 
-static int64_t to_ps(double seconds)
-{
-    return (int64_t)llround(fmin(fmax(seconds, 0), 8e6) * 1e12);
-}
-
 /* `stream` goes on when `on` is through with what it has been given so far. */
 static void wait_for(PassWriter *w, SimStream stream, SimStream on)
 {
@@ -35,7 +30,7 @@ static void wait_for(PassWriter *w, SimStream stream, SimStream on)
 
 static void run(PassWriter *w, SimStream stream, double seconds, SimShareMode mode, double sm_frac)
 {
-    SimWork work = {.part_ps = {[SIM_PART_COMPUTE] = to_ps(seconds)}};
+    SimWork work = {.part_ps = {[SIM_PART_COMPUTE] = sim_ps(fmax(seconds, 0))}};
     const int64_t amount = (int64_t)floor(sm_frac * SIM_FULL_RATE);
     if (amount > 0)
         sim_work_hold(&work, SMS, mode, amount);

@@ -223,7 +223,7 @@ static void fill_compression(Step *step, double count, SimRankPlan *out)
     }
     SimCompression *compression = ORR_ARENA_NEW(step->arena, SimCompression, 1);
     step_fill_compression(spec, count, compression);
-    sim_work_spend(&out->optimizer, SIM_PART_DATA_COMM, step_ps(compression->restore_s));
+    sim_work_spend(&out->optimizer, SIM_PART_DATA_COMM, sim_ps(compression->restore_s));
     out->static_bytes[SIM_MEM_OPTIMIZER] += llround(compression->residual_bytes);
     if (step->plan->compression == NULL || step->plan->compression->dense_bytes < compression->dense_bytes) {
         step->plan->compression = compression;
@@ -237,7 +237,7 @@ void step_fill_rank(Step *step, int rank)
     const StepParams params = params_of_rank(step, rank);
     const CostStates states = cost_states(spec, params.dense, params.expert);
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        step_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
+        sim_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] =
         step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params));

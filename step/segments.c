@@ -56,7 +56,7 @@ static void add_stacking(const Step *step, const CostOps *forward, CostRecompute
     if (bytes <= 0)
         return;
     const int64_t copy_ps =
-        step_ps(cost_memory_bound_s(&step->spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes));
+        sim_ps(cost_memory_bound_s(&step->spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes));
     sim_work_spend(&segment->forward, SIM_PART_COMPUTE, copy_ps);
     sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, copy_ps);
 }
@@ -186,7 +186,7 @@ static void fill_mtp(Step *step, int stage, bool first, SimSegment *segment, Ste
 
 static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 {
-    const int64_t overhead_ps = step_ps(spec->execution.framework.host.microbatch_overhead_s);
+    const int64_t overhead_ps = sim_ps(spec->execution.framework.host.microbatch_overhead_s);
     sim_work_spend(&segment->forward, SIM_PART_OTHER, overhead_ps);
     sim_work_spend(&segment->backward_input, SIM_PART_OTHER, overhead_ps);
 }
@@ -213,7 +213,7 @@ static void add_shared_maxima(const Spec *spec, SimStage *stage)
                                           .group = cost_group_part(spec, COST_RANKS_ALL, 1, ranks)},
                         SIM_PART_TENSOR_COMM);
     sim_work_spend(&work, SIM_PART_COMPUTE,
-                   step_ps(2 * cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
+                   sim_ps(2 * cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                                                    stage->layers * MAXIMA_BYTES)));
     step_add_work(&stage->segments[0].forward, &work);
     step_add_work(&stage->segments[0].backward_input, &work);
@@ -245,7 +245,7 @@ static void offload_layers(const Step *step, int first_layer, SimStage *stage)
         }
         if (part->fraction < 1)
             segment->leaving_bytes = step_bytes(part->fraction * (double)segment->leaving_bytes);
-        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->leaving_bytes / rate);
+        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = sim_ps((double)segment->leaving_bytes / rate);
         segment->copy_back = segment->copy_out;
     }
 }
@@ -256,7 +256,7 @@ static void add_first_checks(const Step *step, int stage, SimStage *out)
 {
     const SimSegment *layer = &out->segments[out->first_layer];
     SimSegment *last = &out->segments[out->segment_count - 1];
-    const int64_t check_ps = step_ps(cost_collective_check_s(step->spec, step->spec->parallel.tensor));
+    const int64_t check_ps = sim_ps(cost_collective_check_s(step->spec, step->spec->parallel.tensor));
     if (out->layers == 0 || host_syncs(step->spec) != COST_HOST_SYNC_PASSES) {
         return;
     }

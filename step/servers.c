@@ -39,8 +39,8 @@ static SimServerLayer *make_layers(const Step *step)
         const SimSegment *segment = &stage->segments[i];
         const double count = step->params[0][i].dense + step->params[0][i].expert;
         layers[i] = (SimServerLayer){
-            .forward_ps = sim_sum(forward_ps(segment), step_ps(step_restore_s(spec, count, 1))),
-            .backward_ps = sim_sum(backward_ps(segment), step_ps(step_select_s(spec, count))),
+            .forward_ps = sim_sum(forward_ps(segment), sim_ps(step_restore_s(spec, count, 1))),
+            .backward_ps = sim_sum(backward_ps(segment), sim_ps(step_select_s(spec, count))),
             .push_bytes = llround(count * payload),
             .pull_bytes = llround(count * (both_ways ? fmin(weight, all * payload) : weight))};
         pass_ps = sim_sum(pass_ps, sim_sum(layers[i].forward_ps, layers[i].backward_ps));
@@ -117,7 +117,7 @@ static SimServerPlan server_plan(const Step *step)
                           .barrier = asked->barrier,
                           .partition_bytes = llround(asked->partition_bytes),
                           .credit_bytes = llround(asked->credit_bytes),
-                          .startup_ps = step_ps(asked->startup_s),
+                          .startup_ps = sim_ps(asked->startup_s),
                           .flow_bytes_per_s = asked->flow_bytes_per_s,
                           .incast_frac = asked->incast_frac,
                           .sum_bytes_per_s = asked->sum_bytes_per_s,
@@ -199,7 +199,7 @@ static void run_single_process(Step *step)
     const double bytes =
         (spec->parallel.data - 1) * (count * (cost_weight_wire_bytes(spec) + cost_gradient_wire_bytes(spec)) +
                                      outputs * step->plan->shape.microbatches);
-    sim_work_spend(&step->plan->ranks[0].optimizer, SIM_PART_DATA_COMM, rate > 0 ? step_ps(bytes / rate) : 0);
+    sim_work_spend(&step->plan->ranks[0].optimizer, SIM_PART_DATA_COMM, rate > 0 ? sim_ps(bytes / rate) : 0);
 }
 
 bool step_apply_scheme(Step *step, GError **error)

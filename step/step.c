@@ -20,7 +20,7 @@ static SimWork gather_parts(const CostShape *shape, double whole, bool backward)
     if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
         sim_work_spend(
             &work, SIM_PART_PIPELINE_COMM,
-            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole)));
+            sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole)));
         if (backward) {
             const SimWork again = work;
             step_add_work(&work, &again);
@@ -78,7 +78,7 @@ static SimWork hop(const CostShape *shape, const CostGroup *pair, int messages, 
         widen_network(&work, &gather);
     }
     sim_work_spend(&work, SIM_PART_PIPELINE_COMM,
-                   sim_product(step_ps(framework->pipeline.p2p_host_s), messages));
+                   sim_product(sim_ps(framework->pipeline.p2p_host_s), messages));
     drop_sms(&work); /* one or two channels: below what the compute kernels notice */
     return work;
 }
@@ -190,7 +190,7 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
         fill_post_validation(spec, plan);
     }
     plan->overhead.part_ps[SIM_PART_OTHER] =
-        step_ps(spec->execution.framework.host.step_overhead_s + mask_reads_s(spec));
+        sim_ps(spec->execution.framework.host.step_overhead_s + mask_reads_s(spec));
 }
 
 bool sim_step_supports(const Spec *spec, GError **error)

@@ -3,11 +3,6 @@
 
 #include "step/fill.h"
 
-int64_t step_ps(double seconds)
-{
-    return (int64_t)llround(fmin(seconds, STEP_LONGEST_S) * 1e12);
-}
-
 int64_t step_bytes(double bytes)
 {
     return (int64_t)llround(fmin(bytes, 8e18));
@@ -15,11 +10,11 @@ int64_t step_bytes(double bytes)
 
 void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part)
 {
-    sim_work_spend(work, compute_part, step_ps(time->compute_s));
-    sim_work_spend(work, SIM_PART_TENSOR_COMM, step_ps(time->comm_s[COST_COMM_TENSOR]));
-    sim_work_spend(work, SIM_PART_CONTEXT_COMM, step_ps(time->comm_s[COST_COMM_CONTEXT]));
-    sim_work_spend(work, SIM_PART_EXPERT_COMM, step_ps(time->comm_s[COST_COMM_EXPERT]));
-    sim_work_spend(work, SIM_PART_OTHER, step_ps(time->host_s));
+    sim_work_spend(work, compute_part, sim_ps(time->compute_s));
+    sim_work_spend(work, SIM_PART_TENSOR_COMM, sim_ps(time->comm_s[COST_COMM_TENSOR]));
+    sim_work_spend(work, SIM_PART_CONTEXT_COMM, sim_ps(time->comm_s[COST_COMM_CONTEXT]));
+    sim_work_spend(work, SIM_PART_EXPERT_COMM, sim_ps(time->comm_s[COST_COMM_EXPERT]));
+    sim_work_spend(work, SIM_PART_OTHER, sim_ps(time->host_s));
     work->scale_up_bytes = sim_sum(work->scale_up_bytes, step_bytes(time->scale_up_bytes));
     work->scale_out_bytes = sim_sum(work->scale_out_bytes, step_bytes(time->scale_out_bytes));
 }
@@ -76,7 +71,7 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     const double bytes = across ? traffic.scale_out_bytes : traffic.scale_up_bytes;
     const double rate =
         across ? spec->cluster.scale_out_bytes_per_s_per_gpu : spec->cluster.scale_up_bytes_per_s;
-    work.part_ps[part] = step_ps(seconds);
+    work.part_ps[part] = sim_ps(seconds);
     work.scale_up_bytes = step_bytes(traffic.scale_up_bytes);
     work.scale_out_bytes = step_bytes(traffic.scale_out_bytes);
     const double used = fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1);

@@ -24,7 +24,7 @@ static SimWork data_collective(const Spec *spec, CostCollectiveOp op, double byt
 static void add_pass(const Spec *spec, SimWork *work, double bytes)
 {
     sim_work_spend(work, SIM_PART_COMPUTE,
-                   step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes)));
+                   sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes)));
 }
 
 /* Ranks of a group that share a node, and the rail across. */

@@ -6,12 +6,8 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/nic.h"
+#include "sim/picoseconds.h"
 #include "spec/placement.h"
-
-static int64_t to_ps(double seconds)
-{
-    return (int64_t)llround(seconds * 1e12);
-}
 
 static int torus_dims(const SpecCluster *cluster)
 {
@@ -76,8 +72,8 @@ const char *traffic_cluster_fabric(const SpecCluster *cluster, int gpus, NetFabr
     fabric->out_bytes_per_s = (int64_t)(out > 0 ? out : up);
     if (cluster->network.host_copies)
         fabric->host_bytes_per_s = (int64_t)cost_host_copy_bytes_per_s(cluster);
-    fabric->up_latency_ps = to_ps(model->simple_hop_s);
-    fabric->out_latency_ps = to_ps(cluster->scale_out_latency_s);
+    fabric->up_latency_ps = sim_ps(model->simple_hop_s);
+    fabric->out_latency_ps = sim_ps(cluster->scale_out_latency_s);
     fabric->oversubscription = cluster->oversubscription;
     if (cluster->topology == SPEC_TOPOLOGY_MESH)
         fabric->inside = NET_INSIDE_PAIRS;

@@ -166,7 +166,7 @@ static void sending_program(Scene *scene, Party *party, double bytes)
     SimOp *op = ORR_ARENA_NEW(scene->arena, SimOp, 1);
     SimInstr *instr = ORR_ARENA_NEW(scene->arena, SimInstr, 1);
     SimClass *cls = ORR_ARENA_NEW(scene->arena, SimClass, 1);
-    work->part_ps[SIM_PART_OTHER] = (int64_t)llround(fmin(bytes / party->bytes_per_s, 8e6) * 1e12);
+    work->part_ps[SIM_PART_OTHER] = sim_ps(bytes / party->bytes_per_s);
     work->scale_out_bytes = llround(fmin(bytes, 8e18));
     /* Of links it gets as much as others whose NIC sends as fast. */
     *nic = (SimResource){.name = "storage NIC", .capacity = SIM_WHOLE_RESOURCE};
