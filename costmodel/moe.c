@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/draws.h"
 #include "costmodel/ops.h"
 
 /* log C(n, k) */
@@ -109,10 +110,9 @@ static double gamma_quantile(double a, double probability)
 /* A fixed shuffle of ranks of popularity over expert indices: where the hot experts lie is an accident of training. */
 static void shuffle(double *share, int experts)
 {
-    uint64_t state = 0x9E3779B97F4A7C15u;
+    OrrLcg lcg = {UINT64_C(0x9E3779B97F4A7C15)};
     for (int i = experts - 1; i > 0; i--) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        const int j = (int)((state >> 33) % (uint64_t)(i + 1));
+        const int j = orr_lcg_below(&lcg, i + 1);
         const double swap = share[i];
         share[i] = share[j];
         share[j] = swap;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/draws.h"
 #include "base/text.h"
 #include "network/ways.h"
 
@@ -46,15 +47,6 @@ bool net_routing_find(const char *word, NetRouting *ret_routing, GError **error)
     }
     return orr_fail(error, ORR_ERROR_INPUT,
                     "no routing is called \"%s\"; it can be shortest, ecmp, e-ecmp, adaptive or rail", word);
-}
-
-/* splitmix64 */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
 }
 
 NetRoutes *net_routes_new(const NetTopology *topology, NetRouting routing, uint64_t seed,
@@ -203,7 +195,7 @@ static int pick(NetRoutes *routes, int v, int goal, uint64_t hash, uint64_t *add
     if (count == 1)
         return links[0];
     if (routes->routing == NET_ROUTE_ECMP || routes->routing == NET_ROUTE_E_ECMP)
-        return links[rest_of(mix(hash + (uint64_t)v), ways)];
+        return links[rest_of(orr_mix(hash + (uint64_t)v), ways)];
     const uint64_t index = *address % ways;
     *address /= ways;
     return links[index];
@@ -212,7 +204,7 @@ static int pick(NetRoutes *routes, int v, int goal, uint64_t hash, uint64_t *add
 /* Appends the way from v to goal; false: there is none, or it is too long. */
 static bool walk(NetRoutes *routes, int v, int goal, uint64_t key, int *hops)
 {
-    const uint64_t hash = mix(routes->seed ^ mix(key));
+    const uint64_t hash = orr_mix(routes->seed ^ orr_mix(key));
     uint64_t address = v == goal ? 0 : address_of(routes, goal);
     while (v != goal) {
         const int link = pick(routes, v, goal, hash, &address);
@@ -237,7 +229,7 @@ static int relay_of(const NetRoutes *routes, int from, int to)
 int net_route(NetRoutes *routes, int from, int to, int flow, const int32_t **ret_links)
 {
     const uint64_t key = key_of(from, to, flow);
-    const uint64_t place = mix(key) & (routes->known_count - 1);
+    const uint64_t place = orr_mix(key) & (routes->known_count - 1);
     KnownRoute *known = &routes->known[place];
     if (routes->key[place] == key + 1) {
         *ret_links = known->links;

@@ -1,7 +1,9 @@
 /* program/servers_ends.c - what begins at a worker or a server: a pass of a layer, a sum, an update, a copy inside the machine. */
 #include <math.h>
 
+#include "base/draws.h"
 #include "program/servers_state.h"
+#include "sim/picoseconds.h"
 
 void servers_at(Servers *s, int32_t event, int64_t delay_ps)
 {
@@ -14,18 +16,7 @@ void servers_at(Servers *s, int32_t event, int64_t delay_ps)
 
 int64_t servers_ps(double bytes, double bytes_per_s)
 {
-    return bytes_per_s > 0 ? (int64_t)llround(fmin(bytes / bytes_per_s, 8e6) * 1e12) : 0;
-}
-
-/* splitmix64 of what is drawn for: the same number whatever happens in between. */
-static double uniform(uint64_t seed, uint64_t stream, uint64_t index)
-{
-    uint64_t z =
-        seed * 0x9E3779B97F4A7C15u + (stream + 1) * 0xD1B54A32D192ED03u + (index + 1) * 0x8CB92BA72F3D8DD7u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 0.5) * 0x1p-53;
+    return bytes_per_s > 0 ? sim_ps(bytes / bytes_per_s) : 0;
 }
 
 /* What an iteration takes over its mean. A normal one is never below a tenth. */
@@ -34,12 +25,12 @@ static double draw_factor(const SimServerPlan *plan, int worker, int iteration)
     const uint64_t stream = (uint64_t)worker, index = plan->spread_lasts ? 0 : (uint64_t)iteration * 2;
     switch (plan->spread) {
     case SIM_SPREAD_NORMAL: {
-        const double radius = sqrt(-2 * log(uniform(plan->seed, stream, index)));
-        const double normal = radius * cos(2 * G_PI * uniform(plan->seed, stream, index + 1));
+        const double radius = sqrt(-2 * log(orr_draw_at(plan->seed, stream, index)));
+        const double normal = radius * cos(2 * G_PI * orr_draw_at(plan->seed, stream, index + 1));
         return fmax(0.1, 1 + plan->spread_frac * normal);
     }
     case SIM_SPREAD_EXPONENTIAL:
-        return -log(uniform(plan->seed, stream, index));
+        return -log(orr_draw_at(plan->seed, stream, index));
     default:
         return 1;
     }
