@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/crew.h"
 #include "spec/resolve.h"
 
 typedef struct Sweep {
@@ -12,7 +13,7 @@ typedef struct Sweep {
     ApiShipped shipped;
     GArray *rows;
     GMutex lock; /* of what follows */
-    guint next, done;
+    guint done;
     bool stopped;
 } Sweep;
 
@@ -110,22 +111,27 @@ static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shippe
     return row;
 }
 
-/* One thread's share: combinations until there are no more. */
-static void *work(void *data)
+static bool is_stopped(void *data)
 {
     Sweep *sweep = data;
     g_mutex_lock(&sweep->lock);
-    while (!sweep->stopped && sweep->next < sweep->rows->len) {
-        const guint index = sweep->next++;
-        g_mutex_unlock(&sweep->lock);
-        ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, index);
-        const bool over = orr_stop_asked(&sweep->ask->stop); /* what "auto" became may not be the best */
-        g_mutex_lock(&sweep->lock);
-        sweep->stopped = sweep->stopped || over;
-        if (over) {
-            row_clear(&row);
-            break;
-        }
+    const bool stopped = sweep->stopped;
+    g_mutex_unlock(&sweep->lock);
+    return stopped;
+}
+
+static void work(int index, void *data)
+{
+    Sweep *sweep = data;
+    if (is_stopped(sweep))
+        return;
+    ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, (guint64)index);
+    const bool over = orr_stop_asked(&sweep->ask->stop); /* what "auto" became may not be the best */
+    g_mutex_lock(&sweep->lock);
+    sweep->stopped = sweep->stopped || over;
+    if (over) {
+        row_clear(&row);
+    } else {
         g_array_index(sweep->rows, ApiSweepRow, index) = row;
         sweep->done++;
         if (sweep->ask->progress != NULL &&
@@ -133,21 +139,13 @@ static void *work(void *data)
             sweep->stopped = true;
     }
     g_mutex_unlock(&sweep->lock);
-    return NULL;
 }
 
 static void run_all(Sweep *sweep)
 {
-    const guint cores = sweep->ask->threads > 0 ? (guint)sweep->ask->threads : g_get_num_processors();
-    const guint count = MIN(cores, sweep->rows->len);
-    g_autofree GThread **threads = g_new0(GThread *, count);
+    const OrrStop stop = {is_stopped, sweep};
     g_mutex_init(&sweep->lock);
-    for (guint i = 1; i < count; i++) /* the caller is the first */
-        threads[i] = g_thread_try_new("sweep", work, sweep, NULL);
-    work(sweep);
-    for (guint i = 1; i < count; i++)
-        if (threads[i] != NULL)
-            g_thread_join(threads[i]);
+    orr_crew((int)sweep->rows->len, sweep->ask->threads, &stop, work, sweep);
     g_mutex_clear(&sweep->lock);
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/crew.h"
 #include "base/draws.h"
 #include "campaign/away.h"
 
@@ -215,42 +216,28 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
     return campaign_live_events(run, seed, replica, NULL);
 }
 
-typedef struct Crew {
+typedef struct Lives {
     const CampaignRun *run;
     uint64_t seed;
     int64_t first, count; /* replicas */
     CampaignLife *lives;  /* [count] */
-    const OrrStop *stop;  /* may be NULL */
-    gint next;            /* atomic: a block of lives; all before it are lived in the end */
-} Crew;
+} Lives;
 
 enum { BLOCK = 16 };
 
-static void *work(void *data)
+static void live_block(int block, void *data)
 {
-    Crew *crew = data;
-    for (bool first = true;; first = false) {
-        if (!first && orr_stop_asked(crew->stop))
-            return NULL;
-        const int64_t begin = (int64_t)g_atomic_int_add(&crew->next, 1) * BLOCK;
-        if (begin >= crew->count)
-            return NULL;
-        for (int64_t i = begin; i < MIN(begin + BLOCK, crew->count); i++)
-            crew->lives[i] = campaign_live(crew->run, crew->seed, (uint64_t)(crew->first + i));
-    }
+    const Lives *all = data;
+    const int64_t begin = (int64_t)block * BLOCK;
+    for (int64_t i = begin; i < MIN(begin + BLOCK, all->count); i++)
+        all->lives[i] = campaign_live(all->run, all->seed, (uint64_t)(all->first + i));
 }
 
-static void live_some(Crew *crew, int threads)
+/* Returns how many were lived: those below. */
+static int64_t live_some(Lives *all, int threads, const OrrStop *stop)
 {
-    const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
-    const int helpers = (int)CLAMP((crew->count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
-    g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
-    int made = 0; /* where threads are short, fewer do the same work */
-    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, crew, NULL)) != NULL)
-        made += 1;
-    work(crew);
-    for (int i = 0; i < made; i++)
-        g_thread_join(team[i]);
+    const int blocks = (int)((all->count + BLOCK - 1) / BLOCK);
+    return MIN(all->count, (int64_t)orr_crew(blocks, threads, stop, live_block, all) * BLOCK);
 }
 
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads, CampaignLife *lives)
@@ -261,13 +248,12 @@ void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int
 int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
                             const OrrTeam *team, const OrrStop *stop, CampaignLife *lives)
 {
-    Crew crew = {.run = run, .seed = seed, .count = count, .lives = lives, .stop = stop};
+    Lives all = {.run = run, .seed = seed, .count = count, .lives = lives};
     if (team != NULL) {
         campaign_live_team(run, seed, count, threads, team, lives);
         return count;
     }
-    live_some(&crew, threads);
-    return MIN(count, (int64_t)g_atomic_int_get(&crew.next) * BLOCK);
+    return live_some(&all, threads, stop);
 }
 
 /* The first replica of process `rank` of `ranks`. */
@@ -284,12 +270,12 @@ void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, in
         return;
     }
     const int64_t first = share(count, team->rank, team->ranks);
-    Crew crew = {.run = run, .seed = seed, .first = first, .lives = lives + first};
-    crew.count = share(count, team->rank + 1, team->ranks) - first;
-    live_some(&crew, threads);
+    Lives own = {.run = run, .seed = seed, .first = first, .lives = lives + first};
+    own.count = share(count, team->rank + 1, team->ranks) - first;
+    live_some(&own, threads, NULL);
     g_autofree GByteArray **all = g_new(GByteArray *, (gsize)team->ranks);
     GByteArray *mine = g_byte_array_new();
-    g_byte_array_append(mine, (const guint8 *)crew.lives, (guint)((gsize)crew.count * sizeof *lives));
+    g_byte_array_append(mine, (const guint8 *)own.lives, (guint)((gsize)own.count * sizeof *lives));
     for (int r = 0; r < team->ranks; r++)
         all[r] = g_byte_array_new();
     team->exchange(team->data, mine, all);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -11,7 +12,6 @@
 #include "cli/team.h"
 #include "base/file.h"
 #include "ledger/memory.h"
-#include "search/parallel.h"
 #include "search/choose.h"
 #include "search/pareto.h"
 #include "search/plain.h"
@@ -256,7 +256,7 @@ static bool run(const CliArgs *common, GError **error)
                              .progress = terminal ? show_progress : NULL,
                              .team = several ? &team.team : NULL};
     if (several)
-        options.jobs = MAX(1, search_cores() / team.on_node);
+        options.jobs = MAX(1, orr_crew_cores() / team.on_node);
     CliInterrupt interrupt = {0};
     if (!several) { /* mpirun ends its processes itself */
         cli_interrupt_hold(&interrupt);

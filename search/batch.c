@@ -1,7 +1,6 @@
 /* search/batch.c - bounding and simulating by the batch: on all threads, shared between processes, merged in order. */
+#include "base/crew.h"
 #include "search/search_internal.h"
-
-#include "search/parallel.h"
 
 static SearchWorker *borrow_worker(Search *search)
 {
@@ -114,7 +113,7 @@ void search_simulate_batch(Search *search, const SearchId *ids, int count)
     search->ids = ids;
     search->batch = g_new0(SearchRun, (gsize)MAX(1, count));
     search->ran = g_new0(bool, (gsize)MAX(1, count));
-    search_parallel(count, search->jobs, simulate_one, search);
+    orr_crew(count, search->jobs, NULL, simulate_one, search);
     search_team_share_runs(search->options->team, search->batch, search->ran, count);
     for (int i = 0; i < count; i++) {
         if (search->batch[i].skipped)
@@ -174,7 +173,7 @@ void search_walk_batch(Search *search, const int *groups, int count, SearchWalkM
         if (mode == SEARCH_WALK_ALL || search->schedules != 0)
             search->walks[i].survivors = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     }
-    search_parallel(count, search->jobs, walk_one, search);
+    orr_crew(count, search->jobs, NULL, walk_one, search);
     if (shared)
         search_team_share_walks(search->options->team, search->walks, groups, count, search->space);
 }

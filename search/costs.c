@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/crew.h"
 #include "search/hardware.h"
-#include "search/parallel.h"
 #include "search/probe.h"
 #include "search/space_parts.h"
 
@@ -291,7 +291,7 @@ static gboolean key_equal(gconstpointer a, gconstpointer b)
 void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)
 {
     Build build = {.tables = tables, .from = from, .share = share, .shares = shares};
-    search_parallel(MIN(count, tables->count - from), jobs, fill_totals, &build);
+    orr_crew(MIN(count, tables->count - from), jobs, NULL, fill_totals, &build);
 }
 
 SearchTables *search_tables_new(SearchSpace *space)

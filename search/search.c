@@ -1,8 +1,8 @@
 /* search/search.c - see search.h. */
+#include "base/crew.h"
 #include "search/search_internal.h"
 
 #include "search/limits.h"
-#include "search/parallel.h"
 #include "search/plain.h"
 #include "step/step.h"
 
@@ -203,7 +203,7 @@ static bool prepare(Search *search)
         if (search_over(search))
             return false;
     }
-    search_parallel(groups, search->jobs, bound_one, search);
+    orr_crew(groups, search->jobs, NULL, bound_one, search);
     search_team_share_bounds(team, search->group_ps, search->space->groups, groups);
     search_team_share_bounds(team, search->pairs_ps, search->space->groups, groups);
     g_qsort_with_data(search->order, groups, sizeof(int), compare_groups, search);
@@ -242,7 +242,7 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     result.improvements = g_array_new(FALSE, FALSE, sizeof(SearchImprovement));
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     search.space = result.space = search_space_new(spec);
-    search.jobs = result.jobs = options->jobs > 0 ? options->jobs : search_cores();
+    search.jobs = result.jobs = options->jobs > 0 ? options->jobs : orr_crew_cores();
     search.least_open_ps = INT64_MAX;
     result.processes = options->team != NULL ? options->team->ranks : 1;
     search.top = options->top > 0 ? options->top : spec->search.top > 0 ? spec->search.top : 5;

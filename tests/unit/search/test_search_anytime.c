@@ -1,8 +1,8 @@
 /* tests/unit/search/test_search_anytime.c - a search that is cut short: what it says is true, and it says something. */
 #include <sys/resource.h>
 
+#include "base/crew.h"
 #include "base/file.h"
-#include "search/parallel.h"
 #include "search/search.h"
 #include "tests/unit/search_fixture.h"
 
@@ -129,12 +129,12 @@ static void test_no_threads(void)
     none = before;
     none.rlim_cur = 1 << 20;
     g_assert_cmpint(setrlimit(RLIMIT_AS, &none), ==, 0);
-    search_parallel(100, 4, count_up, done);
+    orr_crew(100, 4, NULL, count_up, done);
     g_assert_cmpint(setrlimit(RLIMIT_AS, &before), ==, 0);
     for (int i = 0; i < 100; i++)
         g_assert_cmpint(done[i], ==, 1);
     memset(done, 0, sizeof done);
-    search_parallel(100, 4, count_up, done);
+    orr_crew(100, 4, NULL, count_up, done);
     for (int i = 0; i < 100; i++)
         g_assert_cmpint(done[i], ==, 1);
 #endif
