@@ -136,7 +136,7 @@ typedef struct CostTensor {
 
 #define COST_OUTSIDE (-1) /* CostTensor.written_by: what comes in from the piece before */
 
-#define COST_MAX_OPS     96
+#define COST_MAX_OPS     192 /* with a recipe's own, SPEC_RECIPE_MOST_OPS behind every op that they name */
 #define COST_MAX_TENSORS 32
 
 typedef struct CostOps {
@@ -165,6 +165,9 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops);
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops);
 /* One multi-token prediction module without its head. */
 void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops);
+
+/* The recipe's own kernels (`framework.ops`) behind the ops from `first` on; `ops` is what the pass runs. */
+void cost_push_recipe_ops(const CostShape *shape, CostPass pass, int first, CostOps *ops);
 
 /* Whether products are cut so that tensor-parallel transfers hide beside their pieces: `execution.overlap` "tensor", but
  * never in 4 bits, for which Transformer Engine has no such kernels.   Source: [MegatronRecipes] */

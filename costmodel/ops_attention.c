@@ -258,28 +258,19 @@ static void push_projection_cast(const CostShape *shape, CostPass pass, CostOps 
     }
 }
 
-/* Copies between the packed and the per-head layouts around an unfused core; around a fused one those that the framework
- * makes of queries, keys and values, and of their gradients. */
+/* Copies between the packed and the per-head layouts around an unfused core. */
 static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool unfused = cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED,
-               forward = pass == COST_FORWARD;
-    if (pass == COST_BACKWARD_WEIGHT) {
+    const SpecExecution *execution = &shape->spec->execution;
+    const bool forward = pass == COST_FORWARD;
+    if (pass == COST_BACKWARD_WEIGHT || cost_attention_kernel(shape->spec) != SPEC_ATTENTION_UNFUSED) {
         return;
     }
-    const bool batches = forward && framework->kernels.batches_heads && !shape->spec->execution.compiled;
-    double copies = forward && !batches ? 1 : 4, width = shape->heads * cost_v_dim(&shape->spec->model);
-    if (!unfused) {
-        copies = forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies;
-        width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
-    }
-    if (copies > 0) {
-        const double bytes = copies * shape->element_bytes;
-        cost_push_memory(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                         shape->tokens * width, cost_both_ways(bytes, bytes),
-                         batches ? 4 : (forward && unfused ? 1 : 2));
-    }
+    const bool batches = forward && execution->framework.kernels.batches_heads && !execution->compiled;
+    const double copies = forward && !batches ? 1 : 4, bytes = copies * shape->element_bytes;
+    cost_push_memory(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
+                     shape->tokens * shape->heads * cost_v_dim(&shape->spec->model),
+                     cost_both_ways(bytes, bytes), batches ? 4 : (forward ? 1 : 2));
 }
 
 /* What the projection behind the core reads; an 8-bit cast of it lies beside what the core keeps for itself. */

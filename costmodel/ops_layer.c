@@ -37,12 +37,14 @@ static void push_blocks(const CostShape *shape, int layer, CostPass pass, CostOp
 
 void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
+    const int first = ops->count;
     if (cost_layer_encodes(&shape->spec->model, layer)) {
         const CostShape encoder = cost_encoder_shape(shape);
         push_blocks(&encoder, layer, pass, ops);
     } else {
         push_blocks(shape, layer, pass, ops);
     }
+    cost_push_recipe_ops(shape, pass, first, ops);
 }
 
 void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)

@@ -41,11 +41,6 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, masked_softmax,
          "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
          "for each piece of the row that it loads."),
-    SPEC_F_DOUBLE(
-        SpecRecipeKernels, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
-        "How often queries, keys and values are copied between their product and a fused attention kernel."),
-    SPEC_F_DOUBLE(SpecRecipeKernels, qkv_backward_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
-                  "How often the gradients of queries, keys and values are copied in the backward pass."),
     SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "Unfused SwiGLU: times the gradients of gate and up are copied into one tensor."),
     FLAG(SpecRecipeKernels, separate_projections,
@@ -488,6 +483,15 @@ static const SpecField framework_fields[] = {
                   "What is reserved or allocated beside tensors of the model."),
     SPEC_F_OBJECT(SpecFramework, defaults, spec_table_recipe_defaults, 0,
                   "What a scenario that does not say gets from this software."),
+    {.key = "ops",
+     .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecFramework, ops),
+     .read = spec_read_recipe_ops,
+     .form = "a list of at most 8 objects",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":8}",
+     .table = &spec_table_recipe_op,
+     .help = "Kernels that the software runs behind an op of a layer: a tensor copied or read once more. "
+             "A recipe's list replaces the list of its preset."},
 };
 const SpecTable spec_table_framework = {.name = "framework",
                                         .help = "What the training software does, in physical terms.",

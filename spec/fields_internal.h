@@ -57,6 +57,10 @@
 
 extern const SpecTable spec_table_recipe_optimizer;
 
+/* spec/fields_recipe_ops.c: the list "ops" of a recipe; `target` is a SpecRecipeOps. */
+extern const SpecTable spec_table_recipe_op;
+bool spec_read_recipe_ops(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/moe.c: reads a list of layers with experts into the SpecMoe at `target`. */
 extern const SpecTable spec_table_moe_run;
 /* spec/fields_framework_defaults.c: the group "defaults" of a recipe. */

@@ -16,7 +16,7 @@ typedef struct SpecRecipeKernels {
         norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask,
         batches_heads;
     SpecGelu gelu;
-    double qkv_copies, qkv_backward_copies, gate_backward_copies;
+    double gate_backward_copies;
     bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
     double attention_speed_frac;
     bool early_cudnn, latent_heads_blackwell, casts_order_scales;
@@ -143,6 +143,25 @@ typedef struct SpecRecipeDefaults {
     double dropout_frac;
 } SpecRecipeDefaults;
 
+/* Ops whose name a recipe may put a kernel behind: spec_words_op. */
+enum { SPEC_RECIPE_MOST_OPS = 8, SPEC_NO_OP = -1 };
+
+/* A pass of a layer, as costmodel's CostPass. */
+typedef enum { SPEC_PASS_FORWARD, SPEC_PASS_BACKWARD_INPUT, SPEC_PASS_BACKWARD_WEIGHT } SpecRecipePass;
+
+/* A tensor that the software copies or reads once more: kernels behind an op of a layer. */
+typedef struct SpecRecipeOp {
+    int after, with; /* rows of spec_words_op; `with`: SPEC_NO_OP: whatever else the pass runs */
+    SpecRecipePass pass;
+    double copies, bytes_per_element;
+    int kernels;
+} SpecRecipeOp;
+
+typedef struct SpecRecipeOps {
+    SpecRecipeOp op[SPEC_RECIPE_MOST_OPS];
+    int count;
+} SpecRecipeOps;
+
 typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
     char until[8];                 /* an earlier generation: its last month, "2025-01"; "" the current one */
@@ -158,6 +177,7 @@ typedef struct SpecFramework {
     SpecRecipeLoss loss;
     SpecRecipeAllocator allocator;
     SpecRecipeDefaults defaults;
+    SpecRecipeOps ops;
 } SpecFramework;
 
 #endif

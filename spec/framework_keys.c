@@ -21,6 +21,8 @@ static const struct {
     const char *group, *key, *why;
 } deleted[] = {
     {"kernels", "compiled_kernel_frac", "compiled layers list the kernels that are left"},
+    {"kernels", "qkv_copies", "copies are entries of the list ops"},
+    {"kernels", "qkv_backward_copies", "copies are entries of the list ops"},
 };
 
 static bool has_key(const SpecTable *table, const char *key)
@@ -42,7 +44,7 @@ char *spec_framework_grouped_key(const char *flat)
     const SpecTable *framework = &spec_table_framework;
     for (int i = 0; i < framework->count; i++) {
         const SpecField *group = &framework->fields[i];
-        if (group->table != NULL && has_key(group->table, flat))
+        if (group->type == SPEC_TYPE_OBJECT && has_key(group->table, flat))
             return g_strconcat(group->key, ".", flat, NULL);
     }
     return NULL;

@@ -11,6 +11,9 @@
 
 WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5", "aws-p5en", "aws-p6");
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
+WORDS(op, "an op of a layer", "qkv", "q down", "q up", "kv down", "kv up", "attention", "attention out",
+      "mlp in", "activation", "mlp out", "residual");
+WORDS(op_pass, "a pass of a layer", "forward", "backward-input", "backward-weight");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
 WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");
 WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4");

@@ -102,6 +102,7 @@ check_sizes() {
         [ -d "$folder" ] || continue
         for file in $(sources "$folder"); do
             lines=$(wc -l <"$file")
+            case ${file##*/} in fields_*) lines=0 ;; esac # tables are as long as what they list
             [ "$lines" -le $max_lines ] || echo "$file: $((lines)) lines, $max_lines at most"
             # A body opens and closes with a brace in the first column; nothing else opens with one.
             awk -v most=$max_function_lines -v file="$file" '
@@ -149,6 +150,7 @@ self_test() {
     echo '#include "own.h"' >base/b.c
     { echo 'void f(void)' && echo '{' && yes '    ;' | head -n $((max_function_lines - 2)) && echo '}'; } >cli/b.c
     yes '' | head -n $((max_lines + 1)) >cli/a.c
+    cp cli/a.c cli/fields_a.c
     echo "see /""home/someone/notes" >docs/a.md
     mkdir -p "$tree/schedule" "$tree/search" "$tree/exchange"
     echo '    {.name = "zb-x",' >schedule/schedules.c

@@ -267,13 +267,18 @@ static void copies_around_a_fused_core(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     const int before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT).count;
-    spec.execution.framework.kernels.qkv_backward_copies = 1;
+    spec.execution.framework.ops.count = 1;
+    spec.execution.framework.ops.op[0] = (SpecRecipeOp){.after = 0 /* qkv */,
+                                                        .with = SPEC_NO_OP,
+                                                        .pass = SPEC_PASS_BACKWARD_INPUT,
+                                                        .copies = 1,
+                                                        .kernels = 2};
     const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                   forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
-    g_assert_cmpfloat(cost_moved_bytes(named(&backward, "layout")), ==, 2 * 8192.0 * 48 * 128 * 2);
+    g_assert_cmpfloat(cost_moved_bytes(named(&backward, "copy")), ==, 2 * 8192.0 * 48 * 128 * 2);
     for (int i = 0; i < forward.count; i++)
-        g_assert_cmpstr(forward.op[i].name, !=, "layout");
+        g_assert_cmpstr(forward.op[i].name, !=, "copy");
 }
 
 /* The host is 3 s behind in the forward and 2 ahead in the backward: the GPU waits 1 s; 2 s of other waiting stay. */

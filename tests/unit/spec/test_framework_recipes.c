@@ -163,7 +163,8 @@ static void test_keys(void)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     int keys = 0;
     for (int i = 0; i < spec_table_framework.count; i++) {
-        const SpecTable *group = spec_table_framework.fields[i].table;
+        const SpecField *field = &spec_table_framework.fields[i];
+        const SpecTable *group = field->type == SPEC_TYPE_OBJECT ? field->table : NULL;
         for (int k = 0; group != NULL && k < group->count; k++, keys++) {
             const char *key = group->fields[k].key;
             g_assert_true(g_hash_table_add(seen, (gpointer)key) || strcmp(key, "kernel") == 0);
