@@ -144,3 +144,50 @@ void orr_jw_null(OrrJsonWriter *w, const char *key)
     before_value(w, key);
     g_string_append(w->text, "null");
 }
+
+void orr_jw_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
+{
+    switch (orr_json_type(node)) {
+    case ORR_JSON_NULL:
+        orr_jw_null(w, key);
+        break;
+    case ORR_JSON_BOOL:
+        orr_jw_bool(w, key, orr_json_bool(node));
+        break;
+    case ORR_JSON_NUMBER:
+        orr_jw_number(w, key, orr_json_number(node));
+        break;
+    case ORR_JSON_TEXT:
+        orr_jw_text(w, key, orr_json_text(node));
+        break;
+    case ORR_JSON_LIST:
+    case ORR_JSON_OBJECT: {
+        const bool is_list = orr_json_type(node) == ORR_JSON_LIST;
+        orr_jw_begin(w, key, is_list ? '[' : '{');
+        for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child))
+            orr_jw_node(w, is_list ? NULL : orr_json_key(child), child);
+        orr_jw_end(w, is_list ? ']' : '}');
+        break;
+    }
+    }
+}
+
+char *orr_json_dump(const OrrJson *node)
+{
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter writer;
+    orr_jw_init(&writer, text, true);
+    orr_jw_node(&writer, NULL, node);
+    return g_string_free(text, FALSE);
+}
+
+char *orr_json_show(const OrrJson *node)
+{
+    enum { LONGEST = 60 };
+    char *text = orr_json_dump(node);
+    if (g_utf8_strlen(text, -1) <= LONGEST)
+        return text;
+    g_autofree char *cut = g_utf8_substring(text, 0, LONGEST - 3);
+    g_free(text);
+    return g_strconcat(cut, "...", NULL);
+}

@@ -76,7 +76,7 @@ typedef struct CostPassSteps {
 } CostPassSteps;
 
 /* The ops of `pass`'s list one by one; `again`: only those that recomputation runs (cost_again_ops()); NULL: all. What
- * cost_time_ops() sums, for a program that simulates it (step/pass_program.h). */
+ * cost_time_ops() sums, for a program that simulates it (tests/unit/pass_program.h). */
 void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *again, CostPass pass,
                      CostPassSteps *ret_steps);
 

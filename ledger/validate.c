@@ -47,18 +47,6 @@ void ledger_clear(Ledger *ledger)
     g_clear_pointer(&ledger->residuals, ledger_residuals_free);
 }
 
-static double number_member(const OrrJson *object, const char *key)
-{
-    const OrrJson *node = object != NULL ? orr_json_member(object, key) : NULL;
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
-}
-
-static const char *text_member(const OrrJson *object, const char *key)
-{
-    const OrrJson *node = object != NULL ? orr_json_member(object, key) : NULL;
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
-}
-
 static char *cell_of(const Spec *spec)
 {
     const SpecModel *model = &spec->model;
@@ -158,8 +146,8 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
                  Spec *ret_spec, GError **error)
 {
     const OrrJson *execution = orr_json_member(scenario, "execution");
-    const char *stated = text_member(execution, "framework"),
-               *text = text_member(execution, "framework_text");
+    const char *stated = orr_json_text_of(execution, "framework", NULL),
+               *text = orr_json_text_of(execution, "framework_text", NULL);
     const char *named = named_by(replay, text);
     const char *framework =
         leaves_overlap(replay, execution) ? ledger_framework_launched(stated, text) : stated;
@@ -215,9 +203,9 @@ static void take_measured(const OrrJson *node, const char *where, LedgerRow *row
         row->memory_uncertainty_frac = strict.measured.memory_uncertainty_frac;
         return;
     }
-    row->measured_step_s = fmax(0, number_member(measured, "step_s"));
-    row->measured_memory_bytes = fmax(0, number_member(measured, "peak_memory_bytes"));
-    row->memory_uncertainty_frac = number_member(measured, "memory_uncertainty_frac");
+    row->measured_step_s = fmax(0, orr_json_number_of(measured, "step_s", 0));
+    row->measured_memory_bytes = fmax(0, orr_json_number_of(measured, "peak_memory_bytes", 0));
+    row->memory_uncertainty_frac = orr_json_number_of(measured, "memory_uncertainty_frac", 0);
     row->note = g_strdup(error->message);
     g_error_free(error);
 }
@@ -226,14 +214,15 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
 {
     const OrrJson *measured = orr_json_member(node, "measured");
     const OrrJson *scenario = orr_json_member(node, "scenario");
-    const char *id = text_member(node, "id"), *kind = text_member(measured, "memory_kind");
+    const char *id = orr_json_text_of(node, "id", NULL),
+               *kind = orr_json_text_of(measured, "memory_kind", NULL);
     LedgerRow *row = g_new0(LedgerRow, 1);
     char *where = g_strdup_printf("%s: row %d (%s)", replay->path, index + 1, id != NULL ? id : "no id");
     GError *error = NULL;
     row->id = g_strdup(id != NULL ? id : where);
     row->source = (int)replay->ledger->sources->len - 1;
     row->residual = -1;
-    row->full_confidence = g_strcmp0(text_member(node, "confidence"), "full") == 0;
+    row->full_confidence = g_strcmp0(orr_json_text_of(node, "confidence", NULL), "full") == 0;
     row->said = scenario != NULL ? ledger_row_said(scenario) : NULL;
     take_measured(node, where, row);
     row->memory_kind = row->measured_memory_bytes > 0 ? g_strdup(kind != NULL ? kind : "allocated") : NULL;
@@ -243,7 +232,7 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
         row->skipped = row->note != NULL
                            ? g_steal_pointer(&row->note)
                            : g_strdup("neither measured.step_s nor measured.peak_memory_bytes is given");
-    } else if (!simulate(replay, scenario, text_member(node, "date"), where, row, &error)) {
+    } else if (!simulate(replay, scenario, orr_json_text_of(node, "date", NULL), where, row, &error)) {
         row->skipped = g_strdup(error->message);
         g_clear_error(&error);
     }

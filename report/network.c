@@ -147,7 +147,7 @@ static void json_by_dimension(const double *bytes, OrrJsonWriter *w)
     }
 }
 
-static void json_load(double bytes_per_s, double bytes, double busy_frac, OrrJsonWriter *w)
+static void write_load(double bytes_per_s, double bytes, double busy_frac, OrrJsonWriter *w)
 {
     orr_jw_number(w, "bytes_per_s", bytes_per_s);
     orr_jw_number(w, "bytes", bytes);
@@ -164,7 +164,7 @@ static void json_tiers(const TrafficSummary *network, OrrJsonWriter *w)
         orr_jw_text(w, "to", tier->to);
         orr_jw_int(w, "links", tier->links);
         orr_jw_int(w, "links_used", tier->used);
-        json_load(tier->bytes_per_s, tier->bytes, tier->busy_frac, w);
+        write_load(tier->bytes_per_s, tier->bytes, tier->busy_frac, w);
         orr_jw_number(w, "busiest_frac", tier->busiest_frac);
         json_by_dimension(tier->by_dimension, w);
         orr_jw_end(w, '}');
@@ -180,7 +180,7 @@ static void json_links(const TrafficSummary *network, OrrJsonWriter *w)
         orr_jw_begin(w, NULL, '{');
         orr_jw_text(w, "from", link->from);
         orr_jw_text(w, "to", link->to);
-        json_load(link->bytes_per_s, link->bytes, link->busy_frac, w);
+        write_load(link->bytes_per_s, link->bytes, link->busy_frac, w);
         json_by_dimension(link->by_dimension, w);
         orr_jw_end(w, '}');
     }

@@ -1,5 +1,5 @@
 /* tests/unit/pass_fixture.h - layers of scenarios timed by the closed forms of costmodel/pass.c and by the program of
- * step/pass_program.c, for the test that holds one below the other and the bench that prints both. */
+ * pass_program.c, for the test that holds one below the other and the bench that prints both. */
 #ifndef ORR_TEST_PASS_FIXTURE_H
 #define ORR_TEST_PASS_FIXTURE_H
 
@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "costmodel/layers.h"
-#include "step/pass_program.h"
 #include "spec/load.h"
+#include "tests/unit/pass_program.h"
 
 #define PASS_LAYERS 12 /* of a stage at most: forwards, then backwards */
 #define PASS_ROUNDS 8  /* of one layer whose host never waits, until it does not change any more */

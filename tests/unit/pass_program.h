@@ -1,8 +1,8 @@
-/* step/pass_program.h - passes over one piece of the model as a program: what the host launches, the kernels, and the
+/* tests/unit/pass_program.h - passes over one piece of the model as a program: what the host launches, the kernels, and the
  * collectives beside them are streams of one GPU, and the engine says how long it takes. The oracle of the closed forms of
  * costmodel/pass.h, which a step is made of: they are never above it, and the same where nothing overlaps. */
-#ifndef ORR_STEP_PASS_PROGRAM_H
-#define ORR_STEP_PASS_PROGRAM_H
+#ifndef ORR_TESTS_PASS_PROGRAM_H
+#define ORR_TESTS_PASS_PROGRAM_H
 
 #include "base/arena.h"
 #include "costmodel/pass.h"

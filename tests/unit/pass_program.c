@@ -1,5 +1,5 @@
-/* step/pass_program.c - see pass_program.h. */
-#include "step/pass_program.h"
+/* tests/unit/pass_program.c - see pass_program.h. */
+#include "tests/unit/pass_program.h"
 
 #include <math.h>
 
