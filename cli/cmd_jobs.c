@@ -1,66 +1,19 @@
 /* cli/cmd_jobs.c - orrery jobs: many jobs on one cluster, under one policy after the other. */
-#include <string.h>
-
+#include "api/jobs.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "jobs/trace.h"
 #include "report/page.h"
-#include "report/report.h"
 
-enum { DRAWN_JOBS = 10000, POOLS = 2, MODELS = 3, POOL_GPUS = 256, DOUBLINGS = 9 };
+enum { DRAWN_JOBS = 10000 };
 
 #define PATIENCE_S (6 * 3600.0)
-#define LOAD       1.3 /* in GPU-seconds of A100s: H100s do theirs sooner */
 
 typedef struct JobsArgs {
     CliArgs common;
     char *seed, *count;
 } JobsArgs;
-
-/* Tokens a second of a model on 2^i GPUs of a cluster: a simulated step each, of data parallelism; what does not fit or
- * divide goes on as the one before it, GPU for GPU. */
-static bool fill_paces(const char *model, const char *cluster, double *paces, GError **error)
-{
-    static const ReportOptions plain;
-    for (int i = 0; i < JOBS_DOUBLINGS; i++) {
-        const int gpus = 1 << MIN(i, DOUBLINGS - 1);
-        g_autofree char *text = g_strdup_printf(
-            "{\"model\":\"%s\",\"cluster\":{\"preset\":\"%s\",\"gpus_per_node\":%d,\"nodes\":%d},"
-            "\"training\":{\"sequence_length\":"
-            "1024,\"global_batch\":%d,\"micro_batch\":1},\"parallel\":{\"data\":%d,\"zero\":1}}",
-            model, cluster, MIN(gpus, 8), MAX(1, gpus / 8), 1 << (DOUBLINGS - 1), gpus);
-        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "jobs", error);
-        g_autofree Spec *spec = g_new0(Spec, 1);
-        OrrArena *arena = orr_arena_new();
-        Report report;
-        const bool ok = doc != NULL &&
-                        spec_load_json(orr_json_root(doc), "jobs", NULL, false, spec, NULL, error) &&
-                        report_run(spec, NULL, &plain, arena, &report, error);
-        paces[i] = ok ? report.tokens_per_s : 0;
-        orr_arena_free(arena);
-        orr_json_free(doc);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static bool draw(guint64 seed, guint64 count, JobsTrace *ret_trace, GError **error)
-{
-    static const char *const models[MODELS] = {"gpt2-medium", "gpt2-large", "gpt2-xl"};
-    static const char *const clusters[POOLS] = {"dgx-a100-80gb", "dgx-h100"};
-    JobsPool pools[POOLS] = {{(char *)"A100", POOL_GPUS}, {(char *)"H100", POOL_GPUS}};
-    JobsPaces paces[MODELS] = {{0}};
-    for (int m = 0; m < MODELS; m++) {
-        paces[m].name = models[m];
-        for (int p = 0; p < POOLS; p++)
-            if (!fill_paces(models[m], clusters[p], paces[m].paces[p], error))
-                return false;
-    }
-    jobs_trace_draw(pools, POOLS, paces, MODELS, (int)count, LOAD, seed, ret_trace);
-    return true;
-}
 
 static bool read_trace(const char *path, JobsTrace *ret_trace, GError **error)
 {
@@ -87,7 +40,8 @@ static bool run(const CliArgs *common, GError **error)
     if (args->count != NULL && !g_ascii_string_to_unsigned(args->count, 10, 1, 200000, &count, NULL))
         return orr_fail(error, ORR_ERROR_INPUT, "--count: \"%s\" is no whole number from 1 to 200000",
                         args->count);
-    if (args->seed != NULL ? !draw(seed, count, &trace, error) : !read_trace(common->words[0], &trace, error))
+    if (args->seed != NULL ? !api_jobs_draw(seed, (int)count, &trace, error)
+                           : !read_trace(common->words[0], &trace, error))
         return false;
     for (int policy = 0; policy < JOBS_POLICIES; policy++)
         results[policy] = jobs_run(&trace, (JobsPolicy)policy, PATIENCE_S, NULL);

@@ -34,7 +34,7 @@ allowed() {
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "study report base" ;;
     html) echo "plots study report step program sim costmodel spec schedule base" ;;
-    api) echo "html plots campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
+    api) echo "jobs html plots campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac
 }
