@@ -103,14 +103,6 @@ static double hook_bucket_bytes(const Spec *spec)
     return hooks ? cost_weight_wire_bytes(spec) : 0;
 }
 
-double cost_bucket_bytes(const Spec *spec)
-{
-    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
-    if (recipe->bucket_bytes <= 0 || (recipe->buckets_of_tensors && !cost_overlaps_grad_reduce(spec)))
-        return 0;
-    return fmax(recipe->bucket_bytes, recipe->bucket_rank_bytes * cost_dense_replicas(spec));
-}
-
 /* Gradients are there from their layer's backward, shards from their unit's reduction, to the optimizer's
  * zero_grad(set_to_none=True): a step's only backward makes all of them. DistributedDataParallel keeps its own (measured: the
  * fourth blind set). Source: PyTorch's foreach_reduce() of fully_shard, torch/optim/optimizer.py */
@@ -173,15 +165,6 @@ bool cost_keeps_gathered(const Spec *spec)
 {
     return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
            spec->execution.framework.data_parallel.pipeline_keeps_params;
-}
-
-bool cost_has_root_unit(const Spec *spec)
-{
-    const SpecParallel *parallel = &spec->parallel;
-    return spec->execution.framework.data_parallel.root_unit && parallel->zero >= 3 &&
-           parallel->pipeline * parallel->virtual_stages == 1 && spec->model.mtp_layers == 0 &&
-           !parallel->quantized_weight_gather && !parallel->quantized_gradient_reduce &&
-           !parallel->secondary_weight_shard && !spec_offloads_states(&spec->offload);
 }
 
 bool cost_shards_by_chunk(const Spec *spec)

@@ -46,9 +46,6 @@ double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert);
 /* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
  * micro-batch, so that no micro-batch waits for the network. */
 bool cost_keeps_gathered(const Spec *spec);
-/* ZeRO-3 on one stage: what lies outside the layers is one unit, FSDP's root (`root_unit`).
- * Source: torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _lazy_init: the root is not resharded after its forward */
-bool cost_has_root_unit(const Spec *spec);
 /* ZeRO-2 and 3 on a schedule on which all micro-batches pass a chunk before another: weights are gathered and gradients
  * reduced once a chunk and pass. Source: [LamyPoirier2022] */
 bool cost_shards_by_chunk(const Spec *spec);
@@ -56,9 +53,6 @@ bool cost_shards_by_chunk(const Spec *spec);
 bool cost_reduces_each_microbatch(const Spec *spec);
 /* Gradients are reduced beside the last backward: execution.overlap says so, or at ZeRO-0 the framework's own hooks. */
 bool cost_overlaps_grad_reduce(const Spec *spec);
-/* Bytes that fill a bucket of gradients; 0: one holds all. Buckets of tensors are for overlap alone: without it there is
- * one. Source: [MegatronCore] distributed_data_parallel.py */
-double cost_bucket_bytes(const Spec *spec);
 /* Whether a rank keeps its shard of reduced gradients alone: ZeRO-2 and 3, and an overlapped ZeRO-1 that does so. */
 bool cost_shards_gradients(const Spec *spec);
 

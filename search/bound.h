@@ -8,6 +8,7 @@
 
 #include "schedule/facts.h"
 #include "search/costs.h"
+#include "step/policy.h"
 
 #define SEARCH_SAMPLES 3 /* pipeline ranks whose memory and data parallelism are looked at */
 
@@ -87,7 +88,8 @@ typedef struct SearchWorker {
     const SearchCosts *costs;                /* of the first kind of GPUs: what does not depend on it */
     SearchCosts own_costs[SPEC_MOST_GROUPS]; /* of table `unpacked`, by kind of GPUs (search/hardware.h) */
     int kinds, kind_of_rank[SPEC_MAX_STAGES];
-    Spec *own_spec; /* scratch: `spec` on one kind of GPUs; NULL where all are alike */
+    Spec *own_spec;   /* scratch: `spec` on one kind of GPUs; NULL where all are alike */
+    StepPolicy rules; /* of `spec` under the policy at hand */
     int unpacked;
     OrrArena *arena;
     const SearchPartition *partition;

@@ -64,11 +64,7 @@ static const Bucket *bucket_of(SearchWorker *worker, int rank, Params params)
     const SpecParallel *parallel = &worker->spec.parallel;
     Bucket key = {.dense = params.dense,
                   .expert = params.expert,
-                  .matrices =
-                      parallel->zero >= 3 ||
-                              worker->spec.execution.framework.data_parallel.tensor_list_rank_host_s > 0
-                          ? params.matrices
-                          : 0,
+                  .matrices = worker->rules.counts_tensors ? params.matrices : 0,
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
@@ -144,8 +140,8 @@ static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
 
 typedef struct Filling {
     Params bucket;
-    bool units, open;
-    double limit, wire; /* bytes that close a bucket (0: none), of a parameter */
+    bool open;
+    StepFilling rule;
 } Filling;
 
 static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, double expert, int matrices,
@@ -153,18 +149,9 @@ static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, do
 {
     Params *bucket = &filling->bucket;
     add_params(bucket, dense, expert, matrices);
-    const double bytes = (bucket->dense + bucket->expert) * filling->wire;
-    filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
-    if (!filling->open) {
+    filling->open = !step_completes_bucket(&filling->rule, bucket->dense + bucket->expert);
+    if (!filling->open)
         close_bucket(worker, bucket, stage);
-        filling->limit = cost_bucket_bytes(&worker->spec);
-    }
-}
-
-static double first_limit(const Spec *spec)
-{
-    const double first = spec->execution.framework.data_parallel.first_bucket_bytes;
-    return first > 0 ? first : cost_bucket_bytes(spec);
 }
 
 static Params stage_params(const SearchWorker *worker, int index)
@@ -218,10 +205,10 @@ static int64_t behind_last_bucket_ps(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs, *own = search_costs_of(worker, index);
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    const double full = cost_bucket_bytes(&worker->spec) / cost_gradient_wire_bytes(&worker->spec);
+    const double full = worker->rules.bucket_bytes / worker->rules.gradient_wire_bytes;
     const bool tail = index + 1 == worker->stages;
     int layer = to;
-    if (full <= 0 || worker->spec.execution.framework.data_parallel.buckets_from_first)
+    if (full <= 0 || worker->rules.fill == STEP_FILL_TENSORS_FIRST)
         return 0;
     double held = tail ? stage_params(worker, index).dense - (costs->dense[to] - costs->dense[from]) -
                              (index == 0 ? costs->first.dense : 0)
@@ -272,13 +259,11 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
                          *first = &costs->first, *mtp = &costs->mtp;
-    Filling filling = {.units = worker->spec.parallel.zero >= 3 || sim_reduces_by_layer(&worker->spec),
-                       .limit = first_limit(&worker->spec),
-                       .wire = cost_gradient_wire_bytes(&worker->spec)};
+    Filling filling = {.rule = step_filling(&worker->rules)};
     Stage stage = {.rank = rank, .one_link = true};
-    if (sim_deals_buckets(&worker->spec))
+    if (worker->rules.fill == STEP_FILL_TENSORS_FIRST || worker->rules.fill == STEP_FILL_TENSORS_LAST)
         return dealt_buckets(worker, rank, index);
-    const bool root = cost_has_root_unit(&worker->spec);
+    const bool root = worker->rules.root_unit;
     if (index + 1 == worker->stages) {
         if (!root)
             fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
@@ -341,13 +326,11 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
     }
     data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
                          workspace_bytes(worker, rank) - 1;
-    data->whole_bytes =
-        (params.dense + params.expert) *
-            (cost_gradient_wire_bytes(&worker->spec) +
-             (cost_keeps_gathered(&worker->spec) ? cost_weight_wire_bytes(&worker->spec) : 0)) -
-        64;
-    data->gathered_bytes = worker->spec.parallel.zero >= 3 &&
-                                   !worker->spec.execution.framework.data_parallel.reshard_after_forward
+    data->whole_bytes = (params.dense + params.expert) *
+                            (worker->rules.gradient_wire_bytes +
+                             (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
+                        64;
+    data->gathered_bytes = worker->spec.parallel.zero >= 3 && !worker->rules.reshards_after_forward
                                ? (params.dense + params.expert) * cost_weight_wire_bytes(&worker->spec) - 64
                                : 0;
 }
@@ -356,8 +339,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
      * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
-    const bool keeps = cost_keeps_gathered(&worker->spec),
-               reshard = worker->spec.execution.framework.data_parallel.reshard_after_forward;
+    const bool keeps = worker->rules.keeps_gathered, reshard = worker->rules.reshards_after_forward;
     const Params params = rank_params(worker, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
         const Stage stage = stage_buckets(worker, rank, search_stage_of_rank(worker, rank, chunk));
@@ -386,6 +368,12 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
         cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices));
 }
 
+static void apply_policy(SearchWorker *worker, const SearchPolicy *policy)
+{
+    search_apply_policy(worker->group, policy, &worker->spec);
+    worker->rules = step_policy(&worker->spec);
+}
+
 /* Samples that are the same rank share one. */
 static int same_sample(const SearchWorker *worker, int i)
 {
@@ -397,7 +385,7 @@ static int same_sample(const SearchWorker *worker, int i)
 
 void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data)
 {
-    search_apply_policy(worker->group, policy, &worker->spec);
+    apply_policy(worker, policy);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const int same = same_sample(worker, i);
         ret_data[i] = same < i ? ret_data[same] : (SearchDataCosts){0};
@@ -421,7 +409,7 @@ void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, Search
 SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
 {
     const Spec *spec = &worker->spec;
-    search_apply_policy(worker->group, policy, &worker->spec);
+    apply_policy(worker, policy);
     const bool each = cost_reduces_each_microbatch(spec), beside = cost_overlaps_grad_reduce(spec);
     SearchWay way = {.blocking = spec_waits_for_sends(spec), .sharded = policy->zero >= 3};
     if (way.sharded ||
@@ -438,7 +426,7 @@ SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
 void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages)
 {
     const int chunks = search_stages_of_rank(worker);
-    search_apply_policy(worker->group, policy, &worker->spec);
+    apply_policy(worker, policy);
     for (int i = 0; i < worker->ranks * chunks; i++) {
         const int index = search_stage_of_rank(worker, i / chunks, i % chunks);
         const Stage stage = stage_buckets(worker, i / chunks, index);
@@ -455,7 +443,7 @@ void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, Sear
 double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
 {
     double most = 0;
-    search_apply_policy(worker->group, policy, &worker->spec);
+    apply_policy(worker, policy);
     for (int r = 0; r < worker->ranks; r++) {
         SearchDataCosts data = {0};
         fill_states(worker, r, &data);

@@ -68,14 +68,14 @@ static Tensors tensors_of(const Step *step, int stage)
     return tensors;
 }
 
-void step_deal_buckets(const Step *step, int stage, StepParams *ret_complete)
+void step_deal_buckets(const Step *step, int stage, const StepPolicy *policy, StepParams *ret_complete)
 {
-    const double size = cost_bucket_bytes(step->spec) / cost_gradient_wire_bytes(step->spec);
+    const double size = policy->bucket_bytes / policy->gradient_wire_bytes;
     const Tensors tensors = tensors_of(step, stage);
     int *bucket = ORR_ARENA_NEW(step->arena, int, tensors.count);
     int *begins = ORR_ARENA_NEW(step->arena, int, tensors.count); /* [buckets] segment of the first tensor */
     double *offset = ORR_ARENA_NEW(step->arena, double, tensors.count);
-    if (step->spec->execution.framework.data_parallel.buckets_from_first)
+    if (policy->fill == STEP_FILL_TENSORS_FIRST)
         sim_deal_buckets(tensors.elements, tensors.count, size, bucket, offset);
     else
         sim_fill_buckets(tensors.elements, tensors.count, size, bucket);

@@ -109,19 +109,6 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
     return sim_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
 
-bool sim_deals_buckets(const Spec *spec)
-{
-    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
-    const bool by_tensor = recipe->buckets_of_tensors && spec->model.moe.experts == 0;
-    return (recipe->buckets_from_first || by_tensor) && spec->parallel.zero < 3 &&
-           !spec_offloads_states(&spec->offload);
-}
-
-bool sim_reduces_by_layer(const Spec *spec)
-{
-    return !(cost_bucket_bytes(spec) > 0) && cost_reduces_each_microbatch(spec);
-}
-
 bool step_compresses(const Spec *spec)
 {
     return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE;
@@ -289,7 +276,7 @@ static double parameters_at_once(const StepParams *params)
 }
 
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
-static void fill_units(const Step *step, int stage)
+static void fill_units(const Step *step, int stage, const StepPolicy *policy)
 {
     SimStage *out = &step->plan->stages[stage];
     for (int i = 0; i < out->segment_count; i++) {
@@ -302,7 +289,7 @@ static void fill_units(const Step *step, int stage)
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
         const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
-        const bool again = framework->data_parallel.reshard_after_forward && !cost_keeps_gathered(step->spec);
+        const bool again = policy->reshards_after_forward && !policy->keeps_gathered;
         sim_work_spend(&segment->forward, SIM_PART_COMPUTE, gathered_ps);
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
@@ -330,7 +317,7 @@ static void join_root(const Step *step, int stage)
     SimStage *out = &step->plan->stages[stage];
     SimSegment *first = &out->segments[0], *last = &out->segments[out->segment_count - 1];
     StepParams root = step->params[stage][0];
-    if (!cost_has_root_unit(step->spec) || out->segment_count < 2)
+    if (out->segment_count < 2)
         return;
     step_add_params(&root, &step->params[stage][out->segment_count - 1]);
     set_communication(step->spec, first, &root);
@@ -361,35 +348,28 @@ static void copy_gradients(const Step *step, int stage)
 
 /* Buckets fill in the order in which gradients become ready: from the last segment to the first. The
  * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. */
-static void fill_buckets(const Step *step, int stage)
+static void fill_buckets(const Step *step, int stage, const StepPolicy *policy)
 {
     SimStage *out = &step->plan->stages[stage];
-    const SpecRecipeDataParallel *recipe = &step->spec->execution.framework.data_parallel;
-    double limit =
-        recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : cost_bucket_bytes(step->spec);
-    const double wire = cost_gradient_wire_bytes(step->spec);
-    const bool by_layer = sim_reduces_by_layer(step->spec);
+    StepFilling filling = step_filling(policy);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
         step_add_params(&bucket, &step->params[stage][i]);
-        const bool full = by_layer || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit);
-        if (full || i == 0) {
-            complete_bucket(step->spec, &bucket, wire, &out->segments[i]);
-            limit = cost_bucket_bytes(step->spec);
+        if (step_completes_bucket(&filling, bucket.dense + bucket.expert) || i == 0) {
+            complete_bucket(step->spec, &bucket, policy->gradient_wire_bytes, &out->segments[i]);
             bucket = (StepParams){0};
         }
     }
 }
 
-static void deal_buckets(const Step *step, int stage)
+static void deal_buckets(const Step *step, int stage, const StepPolicy *policy)
 {
     SimStage *out = &step->plan->stages[stage];
     StepParams *complete = ORR_ARENA_NEW(step->arena, StepParams, out->segment_count);
-    step_deal_buckets(step, stage, complete);
+    step_deal_buckets(step, stage, policy, complete);
     for (int i = 0; i < out->segment_count; i++)
         if (complete[i].buckets > 0)
-            complete_bucket(step->spec, &complete[i], cost_gradient_wire_bytes(step->spec),
-                            &out->segments[i]);
+            complete_bucket(step->spec, &complete[i], policy->gradient_wire_bytes, &out->segments[i]);
 }
 
 /* Groups of the stage's pipeline rank meet their likes of that rank on a fabric, not the worst of all. */
@@ -416,15 +396,16 @@ void step_fill_data(Step *step, int stage)
         step->spec = spec;
         return;
     }
-    if (step->spec->parallel.zero >= 3) {
-        fill_units(step, stage);
-        join_root(step, stage);
+    const StepPolicy policy = step_policy(spec);
+    if (spec->parallel.zero >= 3) {
+        fill_units(step, stage, &policy);
+        if (policy.root_unit)
+            join_root(step, stage);
         return;
     }
-    if (sim_deals_buckets(step->spec)) {
-        deal_buckets(step, stage);
-    } else {
-        fill_buckets(step, stage);
-    }
+    if (policy.fill == STEP_FILL_TENSORS_FIRST || policy.fill == STEP_FILL_TENSORS_LAST)
+        deal_buckets(step, stage, &policy);
+    else
+        fill_buckets(step, stage, &policy);
     copy_gradients(step, stage);
 }

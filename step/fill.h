@@ -8,6 +8,7 @@
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
 #include "sim/picoseconds.h"
+#include "step/policy.h"
 #include "step/step.h"
 
 /* Parameters of one segment on one rank. */
@@ -65,7 +66,7 @@ void step_fill_deferred_head(const Step *step);
 void step_fill_data(Step *step, int stage);
 /* step/bucket_deal.c: what the buckets hold that each segment's backward completes, dealt from the first tensor on.
  * ret_complete: [segments] of `stage`, zero. */
-void step_deal_buckets(const Step *step, int stage, StepParams *ret_complete);
+void step_deal_buckets(const Step *step, int stage, const StepPolicy *policy, StepParams *ret_complete);
 void step_add_params(StepParams *sum, const StepParams *term);
 /* Gradients are compressed on the wire. */
 bool step_compresses(const Spec *spec);

@@ -257,7 +257,7 @@ static StepParams *pieces_of(const Step *step, int stage)
 {
     const Spec *spec = step->spec;
     const int count = step->plan->stages[stage].segment_count;
-    const double limit = cost_bucket_bytes(spec), wire = cost_gradient_wire_bytes(spec);
+    const double limit = step_policy(spec).bucket_bytes, wire = cost_gradient_wire_bytes(spec);
     const bool apart = spec->parallel.zero >= 3 || windowed(spec) || spec->offload.direct;
     StepParams *pieces = ORR_ARENA_NEW(step->arena, StepParams, count), bucket = {0};
     for (int i = count - 1; i >= 0; i--) {

@@ -119,15 +119,15 @@ static void fill_hops(Step *step, int stage)
 static void fill_policies(const Spec *spec, SimPlan *plan)
 {
     const SpecFramework *framework = &spec->execution.framework;
+    const StepPolicy policy = step_policy(spec);
     plan->zero = spec->parallel.zero;
     plan->overlap_grad_reduce = cost_overlaps_grad_reduce(spec);
     plan->reduction_holds_queue = framework->data_parallel.reduction_holds_queue;
     plan->overlap_param_gather = spec_hides_param_gather(spec);
     plan->gathers_on_use = spec_gathers_on_use(spec);
-    const bool keeps = cost_keeps_gathered(spec);
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
-    plan->reshard_after_forward = framework->data_parallel.reshard_after_forward && !keeps;
-    plan->reshard_after_backward = !keeps;
+    plan->reshard_after_forward = policy.reshards_after_forward && !policy.keeps_gathered;
+    plan->reshard_after_backward = !policy.keeps_gathered;
     plan->whole_chunks = cost_shards_by_chunk(spec);
     plan->prefetch_units = spec_prefetch_units(spec);
     plan->one_data_stream =

@@ -30,12 +30,6 @@ typedef struct SimBucketWork {
  * `dense` and `expert` parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather);
-/* Buckets are dealt from the first tensor on (data_parallel.buckets_from_first), and not under ZeRO-3 or with states off the
- * GPU: what a layer completes is then known of a whole stage only. */
-bool sim_deals_buckets(const Spec *spec);
-/* ZeRO 2 that reduces every micro-batch and whose recipe has no size of buckets goes by layers, as FSDP's units do: of a
- * whole bucket nothing would be sharded before all of it is there. */
-bool sim_reduces_by_layer(const Spec *spec);
 
 /* Duration of a message between pipeline ranks, inside a scale-up domain or across. */
 int64_t sim_step_hop_ps(const Spec *spec, bool inside);

@@ -97,6 +97,13 @@ check_generation_names() {
     done
 }
 
+# What a recipe's data parallelism does is decided in step/policy.c; the search's bounds read the facts there.
+check_policy() {
+    [ -d search ] || return 0
+    grep -nE 'framework(\.|->)(data_parallel)' search/bound*.c /dev/null |
+        sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 reads a recipe, not step\/policy.h/' || true
+}
+
 check_sizes() {
     for folder in $rooms tests; do
         [ -d "$folder" ] || continue
@@ -129,6 +136,7 @@ check_tree() {
     check_includes
     check_schedule_names
     check_generation_names
+    check_policy
     check_sizes
     check_paths
 }
@@ -160,7 +168,8 @@ self_test() {
     echo '    ROW("gen-x", .order = 9),' >spec/generation.c
     echo 'if (strcmp(generation->name, "gen-x") == 0)' >search/g.c
     echo 'if (generation == SPEC_GENERATION_X)' >costmodel/g.c
-    expected=16
+    echo 'if (spec->execution.framework.data_parallel.root_unit)' >search/bound_x.c
+    expected=17
     printf '#include "base/a.h"\n#include "sim/b.h"\n#include "schedule/a.h"\n' >program/good.c
     printf '#include "base/json.h"\n#include <cjson/cJSON.h>\n' >base/json_good.c
     found=$(check_tree | wc -l)

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "report/report.h"
 #include "step/buckets.h"
+#include "step/policy.h"
 
 /* Sizes of tensors, buckets of 8: a tensor that would overflow opens the next, one of 10 is a bucket by itself. */
 static void offsets(void)
@@ -83,6 +84,29 @@ static void filled_any_sizes(void)
         }
     }
     g_rand_free(rand);
+}
+
+/* Segments of 1, 1, 3, 2 and 5 million parameters of 2 bytes: 2 MB fill the first bucket and 8 MB the others, no size never
+ * does, and units each do. */
+static void filled_by_segments(void)
+{
+    static const double segments[] = {1e6, 1e6, 3e6, 2e6, 5e6};
+    static const bool sizes[] = {true, false, true, false, true};
+    StepPolicy policy = {.first_bucket_bytes = 2e6, .bucket_bytes = 8e6, .gradient_wire_bytes = 2};
+    StepFilling filling = step_filling(&policy);
+    double held = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(segments); i++) {
+        held += segments[i];
+        const bool completes = step_completes_bucket(&filling, held);
+        g_assert_cmpint(completes, ==, sizes[i]);
+        held = completes ? 0 : held;
+    }
+    policy = (StepPolicy){.gradient_wire_bytes = 2};
+    filling = step_filling(&policy);
+    g_assert_false(step_completes_bucket(&filling, 1e15));
+    policy.fill = STEP_FILL_SEGMENTS;
+    filling = step_filling(&policy);
+    g_assert_true(step_completes_bucket(&filling, 1));
 }
 
 static Report run(const char *text, const char *const *sets, OrrArena *arena)
@@ -191,6 +215,7 @@ int main(int argc, char **argv)
     g_test_add_func("/buckets/any-sizes", any_sizes);
     g_test_add_func("/buckets/filled", filled);
     g_test_add_func("/buckets/filled-any-sizes", filled_any_sizes);
+    g_test_add_func("/buckets/filled-by-segments", filled_by_segments);
     g_test_add_func("/buckets/megatron", megatron);
     g_test_add_func("/buckets/layers-of-a-list", layers_of_a_list);
     g_test_add_func("/buckets/transformers", transformers);

@@ -1,0 +1,77 @@
+/* step/policy.c - see policy.h.
+ * Tested: unit/step/test_buckets.c
+ */
+#include "step/policy.h"
+
+#include <math.h>
+
+#include "costmodel/states.h"
+
+/* Buckets of tensors are for overlap alone: without it one bucket holds all.
+ * Source: [MegatronCore] distributed_data_parallel.py */
+static double bucket_bytes(const Spec *spec)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    if (recipe->bucket_bytes <= 0 || (recipe->buckets_of_tensors && !cost_overlaps_grad_reduce(spec)))
+        return 0;
+    return fmax(recipe->bucket_bytes, recipe->bucket_rank_bytes * cost_dense_replicas(spec));
+}
+
+/* ZeRO-3 on one stage: what lies outside the layers is one unit, FSDP's root.
+ * Source: torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _lazy_init: the root is not resharded after its forward */
+static bool has_root_unit(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    return spec->execution.framework.data_parallel.root_unit && parallel->zero >= 3 &&
+           parallel->pipeline * parallel->virtual_stages == 1 && spec->model.mtp_layers == 0 &&
+           !parallel->quantized_weight_gather && !parallel->quantized_gradient_reduce &&
+           !parallel->secondary_weight_shard && !spec_offloads_states(&spec->offload);
+}
+
+/* ZeRO-3 and states off the GPU never go by tensors. ZeRO-2 that reduces every micro-batch goes by layers where its recipe has
+ * no size of buckets: of a whole bucket nothing would be sharded before all of it is there. */
+static StepFill fill_of(const Spec *spec, double limit)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    if (spec->parallel.zero >= 3)
+        return STEP_FILL_SEGMENTS;
+    if (!spec_offloads_states(&spec->offload)) {
+        if (recipe->buckets_from_first)
+            return STEP_FILL_TENSORS_FIRST;
+        if (recipe->buckets_of_tensors && spec->model.moe.experts == 0)
+            return STEP_FILL_TENSORS_LAST;
+    }
+    return !(limit > 0) && cost_reduces_each_microbatch(spec) ? STEP_FILL_SEGMENTS : STEP_FILL_BYTES;
+}
+
+StepPolicy step_policy(const Spec *spec)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    const double limit = bucket_bytes(spec);
+    return (StepPolicy){.fill = fill_of(spec, limit),
+                        .bucket_bytes = limit,
+                        .first_bucket_bytes =
+                            recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : limit,
+                        .gradient_wire_bytes = cost_gradient_wire_bytes(spec),
+                        .root_unit = has_root_unit(spec),
+                        .counts_tensors = spec->parallel.zero >= 3 || recipe->tensor_list_rank_host_s > 0,
+                        .keeps_gathered = cost_keeps_gathered(spec),
+                        .reshards_after_forward = recipe->reshard_after_forward};
+}
+
+StepFilling step_filling(const StepPolicy *policy)
+{
+    return (StepFilling){.limit = policy->first_bucket_bytes,
+                         .next_limit = policy->bucket_bytes,
+                         .wire_bytes = policy->gradient_wire_bytes,
+                         .segments = policy->fill == STEP_FILL_SEGMENTS};
+}
+
+bool step_completes_bucket(StepFilling *filling, double parameters)
+{
+    const bool full =
+        filling->segments || (filling->limit > 0 && parameters * filling->wire_bytes >= filling->limit);
+    if (full)
+        filling->limit = filling->next_limit;
+    return full;
+}
