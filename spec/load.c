@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "spec/complete.h"
+#include "spec/framework_keys.h"
 #include "spec/read.h"
 #include "spec/recipes.h"
 #include "spec/resolve.h"
@@ -86,8 +87,10 @@ static bool check_collectives(const OrrJson *asked, const OrrJson *resolved, con
                     where, orr_json_key(first));
 }
 
-/* `bare`: the resolved scenario before its recipes. What is refused at a precision is kept as "". */
-static void keep_precisions(const OrrJsonDoc *bare, const char *where, GPtrArray *texts, Spec *spec)
+/* `bare`: the resolved scenario before its recipes; `own`: as it was written. What is refused at a precision is kept as
+ * "". */
+static void keep_precisions(const OrrJsonDoc *bare, const OrrJson *own, const char *where, GPtrArray *texts,
+                            Spec *spec)
 {
     for (int i = 0; i < spec_words_precision.count; i++) {
         if ((spec->search.precision & 1u << i) == 0 || i == (int)spec->training.precision)
@@ -95,7 +98,7 @@ static void keep_precisions(const OrrJsonDoc *bare, const char *where, GPtrArray
         g_autofree char *word = g_strdup_printf("\"%s\"", spec_word(&spec_words_precision, i));
         OrrJsonDoc *doc = orr_json_copy(orr_json_root(bare), where);
         const bool ok = orr_json_set(doc, "training.precision", word, NULL) &&
-                        spec_recipes_apply(&doc, where, NULL, NULL);
+                        spec_recipes_apply(&doc, own, where, NULL, NULL);
         g_autofree char *text = ok ? orr_json_dump(orr_json_root(doc)) : g_strdup("");
         spec->search.at_precision[i] = spec_keep_text(texts, text);
         g_autofree Spec *trial = g_new0(Spec, 1);
@@ -173,6 +176,22 @@ static void tell_others(const OrrJson *scenario, const char *where, bool allow_a
     (*error)->message = g_strdup(all->str);
 }
 
+/* The scenario as written, with what it says of its framework under today's keys. */
+static OrrJsonDoc *under_todays_keys(const OrrJson *scenario, const char *where)
+{
+    OrrJsonDoc *own = orr_json_copy(scenario, where);
+    const OrrJson *execution = orr_json_member(orr_json_root(own), "execution");
+    const OrrJson *said = execution != NULL && orr_json_type(execution) == ORR_JSON_OBJECT
+                              ? orr_json_member(execution, "framework")
+                              : NULL;
+    if (said == NULL || orr_json_type(said) != ORR_JSON_OBJECT)
+        return own;
+    OrrJsonDoc *framework = orr_json_copy(said, where);
+    spec_framework_todays_keys(framework, where, "execution.framework", NULL, NULL);
+    orr_json_take(own, "execution.framework", framework);
+    return own;
+}
+
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
@@ -186,7 +205,9 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
     OrrJsonDoc *bare = resolved != NULL ? orr_json_copy(orr_json_root(resolved), where) : NULL;
-    bool ok = resolved != NULL && spec_recipes_apply(&resolved, where, source.defaulted, error);
+    OrrJsonDoc *own = resolved != NULL ? under_todays_keys(orr_json_root(doc), where) : NULL;
+    bool ok =
+        resolved != NULL && spec_recipes_apply(&resolved, orr_json_root(own), where, source.defaulted, error);
     if (ok) {
         note_framework(orr_json_root(doc), source.defaulted);
         note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);
@@ -195,8 +216,9 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
              check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error);
     }
     if (ok && spec->search.precision != 0)
-        keep_precisions(bare, where, source.texts, spec);
+        keep_precisions(bare, orr_json_root(own), where, source.texts, spec);
     orr_json_free(bare);
+    orr_json_free(own);
     if (ok) {
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));
         source.scenario_hash = orr_hash_text(text, strlen(text));

@@ -144,7 +144,41 @@ static void note_added(const OrrJson *part, const OrrJson *scenario, const char 
     }
 }
 
-bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, GError **error)
+/* {"execution": {"framework": framework}} */
+static OrrJsonDoc *in_execution(const OrrJson *framework, const char *where)
+{
+    const char *empty = "{\"execution\":{\"framework\":{}}}";
+    OrrJsonDoc *doc = orr_json_parse(empty, strlen(empty), where, NULL);
+    orr_json_take(doc, "execution.framework", orr_json_copy(framework, where));
+    return doc;
+}
+
+/* Keys of a framework that matching recipes set stand before those of its profile, behind those of the scenario. */
+static void apply_framework(OrrJsonDoc **doc, OrrJsonDoc *taken, const OrrJson *own, const char *where,
+                            GPtrArray *notes)
+{
+    const OrrJson *said = own != NULL ? object_at(own, "execution.framework") : NULL;
+    if (notes != NULL)
+        note_added(orr_json_root(taken), said, "execution.framework", notes);
+    if (said != NULL)
+        orr_json_merge_into(taken, said);
+    OrrJsonDoc *over = in_execution(orr_json_root(taken), where);
+    orr_json_merge_into(*doc, orr_json_root(over));
+    orr_json_free(over);
+}
+
+/* A list that the scenario states is the list: nothing runs besides. */
+static void keep_stated_overlap(OrrJsonDoc *doc, const OrrJson *own)
+{
+    const OrrJson *execution = own != NULL ? object_at(own, "execution") : NULL;
+    const OrrJson *overlap = execution != NULL ? orr_json_member(execution, "overlap") : NULL;
+    if (overlap != NULL && orr_json_type(overlap) == ORR_JSON_LIST &&
+        orr_json_member(execution, "overlap_besides") == NULL)
+        orr_json_set(doc, "execution.overlap_besides", "[]", NULL);
+}
+
+bool spec_recipes_apply(OrrJsonDoc **doc, const OrrJson *own, const char *where, GPtrArray *notes,
+                        GError **error)
 {
     const OrrJson *framework = object_at(orr_json_root(*doc), "execution.framework");
     const OrrJson *recipes = framework != NULL ? orr_json_member(framework, "recipes") : NULL;
@@ -152,18 +186,30 @@ bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, G
         return false;
     if (recipes == NULL)
         return true;
-    OrrJsonDoc *asked = orr_json_copy(orr_json_root(*doc), where);
+    OrrJsonDoc *asked = orr_json_copy(orr_json_root(*doc), where),
+               *taken = orr_json_parse("{}", 2, where, NULL);
+    keep_stated_overlap(*doc, own);
     recipes = orr_json_member(object_at(orr_json_root(asked), "execution.framework"), "recipes");
     for (const OrrJson *recipe = orr_json_first(recipes); recipe != NULL; recipe = orr_json_next(recipe)) {
         if (!matches(recipe, orr_json_root(asked)))
             continue;
-        const OrrJson *part = orr_json_member(recipe, "scenario");
+        OrrJsonDoc *part = orr_json_copy(orr_json_member(recipe, "scenario"), where);
+        const OrrJson *keys = object_at(orr_json_root(part), "execution.framework");
+        if (keys != NULL) { /* the first that says so */
+            OrrJsonDoc *before = taken;
+            taken = orr_json_merge(keys, orr_json_root(before), where);
+            orr_json_free(before);
+            orr_json_take(part, "execution.framework", orr_json_parse("{}", 2, where, NULL));
+        }
         if (notes != NULL)
-            note_added(part, orr_json_root(*doc), "", notes);
-        OrrJsonDoc *merged = orr_json_merge(part, orr_json_root(*doc), where);
+            note_added(orr_json_root(part), orr_json_root(*doc), "", notes);
+        OrrJsonDoc *merged = orr_json_merge(orr_json_root(part), orr_json_root(*doc), where);
         orr_json_free(*doc);
+        orr_json_free(part);
         *doc = merged;
     }
+    apply_framework(doc, taken, own, where, notes);
+    orr_json_free(taken);
     orr_json_free(asked);
     return true;
 }

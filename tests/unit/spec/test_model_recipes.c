@@ -21,7 +21,7 @@ static OrrJsonDoc *applied(const char *text, GPtrArray *notes)
     GError *error = NULL;
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
-    g_assert_true(spec_recipes_apply(&doc, "test", notes, &error));
+    g_assert_true(spec_recipes_apply(&doc, NULL, "test", notes, &error));
     g_assert_no_error(error);
     return doc;
 }
@@ -60,6 +60,60 @@ static void test_none(void)
     g_autofree char *dumped = orr_json_dump(orr_json_root(doc));
     g_assert_cmpstr(dumped, ==, text);
     orr_json_free(doc);
+}
+
+/* A profile says 3 and 5, its recipes 4 (the first) and 6; `own` is the scenario as written. */
+static OrrJsonDoc *applied_over(const char *own, GPtrArray *notes)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\"},\"execution\":{\"framework\":{"
+        "\"host\":{\"kernel_host_s\":3,\"step_overhead_s\":5},\"recipes\":["
+        "{\"models\":[\"m\"],\"scenario\":{\"execution\":{\"overlap_besides\":[\"expert\"],"
+        "\"framework\":{\"host\":{\"kernel_host_s\":4}}}}},"
+        "{\"models\":[\"m\"],\"scenario\":{\"execution\":{\"framework\":{\"host\":{\"kernel_host_s\":6}}}}}]}"
+        "}}";
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", NULL);
+    OrrJsonDoc *asked = orr_json_parse(own, strlen(own), "test", NULL);
+    g_assert_true(spec_recipes_apply(&doc, orr_json_root(asked), "test", notes, NULL));
+    orr_json_free(asked);
+    return doc;
+}
+
+static double host(const OrrJsonDoc *doc, const char *key)
+{
+    return orr_json_number_of(orr_json_member(member(doc, "execution", "framework"), "host"), key, -1);
+}
+
+/* Keys of the framework: a recipe stands before its profile, the scenario before both. */
+static void test_framework_keys(void)
+{
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *doc = applied_over("{\"execution\":{\"framework\":\"f\"}}", notes);
+    g_assert_cmpfloat(host(doc, "kernel_host_s"), ==, 4);
+    g_assert_cmpfloat(host(doc, "step_overhead_s"), ==, 5);
+    g_assert_cmpuint(notes->len, ==, 2);
+    g_assert_cmpstr(notes->pdata[1], ==, "execution.framework.host.kernel_host_s=4 (recipe)");
+    orr_json_free(doc);
+    doc = applied_over("{\"execution\":{\"framework\":{\"host\":{\"kernel_host_s\":7}}}}", NULL);
+    g_assert_cmpfloat(host(doc, "kernel_host_s"), ==, 7);
+    orr_json_free(doc);
+}
+
+/* A list that the scenario states is the whole list. */
+static void test_stated_overlap(void)
+{
+    static const struct {
+        const char *own;
+        bool besides;
+    } cases[] = {{"{}", true},
+                 {"{\"execution\":{\"overlap\":\"auto\"}}", true},
+                 {"{\"execution\":{\"overlap\":[\"grad_reduce\"]}}", false}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        OrrJsonDoc *doc = applied_over(cases[i].own, NULL);
+        g_assert_cmpint(orr_json_first(member(doc, "execution", "overlap_besides")) != NULL, ==,
+                        cases[i].besides);
+        orr_json_free(doc);
+    }
 }
 
 static void test_refused(void)
@@ -117,6 +171,8 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/first", test_first_that_says_so);
     g_test_add_func("/recipes/scenario", test_scenario_stands);
     g_test_add_func("/recipes/none", test_none);
+    g_test_add_func("/recipes/framework", test_framework_keys);
+    g_test_add_func("/recipes/overlap", test_stated_overlap);
     g_test_add_func("/recipes/refused", test_refused);
     g_test_add_func("/recipes/splits", test_splits);
     return g_test_run();
