@@ -30,9 +30,6 @@
 #define MEMORY_TRIP_S 0.4e-6
 #define ELEMENT_S     (28 / 1.9e9)
 #define SHARED_ROW_S  0.3e-6
-/* What a block of one row costs beside its bytes: its launch, a trip to memory, its sums. Fitted to PyTorch's forward, of which
- * the halves of the shapes say 1.4 and 1.35 us; compiled 1.4 and 1.5. */
-#define ROW_BLOCK_S 1.4e-6
 /* What is read again after the sums comes from the L1 cache while the rows of an SM's blocks fit beside what they write: half
  * of 256 KB. The rest moves at 0.7 of the bandwidth. Fitted alike: 144 and 128 KiB, 0.6 and 0.9. */
 #define ROW_CACHE_BYTES 131072.0
@@ -53,9 +50,10 @@ static double sms(const SpecAccelerator *accelerator)
     return fmax(1, accelerator->sm_count);
 }
 
-static bool runs_cuda_kernels(const SpecAccelerator *accelerator)
+/* PyTorch's forward is CUDA's source translated for others' compute units: blocks of as many threads, waves of twice the lanes. */
+static bool runs_these_blocks(const SpecAccelerator *accelerator, CostNormBlocks blocks)
 {
-    return cost_has_sms(accelerator) && !accelerator->generation.foreign_kernels;
+    return cost_has_sms(accelerator) && (!accelerator->generation.foreign_kernels || blocks == COST_NORM_ROW);
 }
 
 /* Threads of a row: a warp up to 1,024 elements, a block of four above. */
@@ -93,10 +91,11 @@ static double staying_s(const SpecAccelerator *accelerator, const CostNormRows *
 static double row_s(const SpecAccelerator *accelerator, const CostNormRows *norm, double bytes_s,
                     double bytes_per_s)
 {
+    const double row_block_s = cost_memory_bound_model(accelerator)->row_block_s;
     const double input = norm->rows * norm->cols * norm->input_bytes,
                  held = SM_BLOCKS_OF_128 * norm->cols * norm->input_bytes,
                  again = input * fmax(0, 1 - ROW_CACHE_BYTES / held);
-    return bytes_s + norm->rows / (SM_BLOCKS_OF_128 * sms(accelerator)) * ROW_BLOCK_S +
+    return bytes_s + norm->rows / (SM_BLOCKS_OF_128 * sms(accelerator)) * row_block_s +
            again / (AGAIN_FRAC * bytes_per_s);
 }
 
@@ -104,7 +103,9 @@ static double row_s(const SpecAccelerator *accelerator, const CostNormRows *norm
 static double compiled_s(const SpecAccelerator *accelerator, const CostNormRows *norm, double bytes_s)
 {
     const double at_once = norm->cols <= 2048 ? 8 : norm->cols <= 8192 ? 4 : 2;
-    const double waited_s = norm->cols <= 1024 ? 0 : norm->rows / (at_once * sms(accelerator)) * ROW_BLOCK_S;
+    const double waited_s = norm->cols <= 1024 ? 0
+                                               : norm->rows / (at_once * sms(accelerator)) *
+                                                     cost_memory_bound_model(accelerator)->row_block_s;
     return hypot(bytes_s, waited_s);
 }
 
@@ -125,8 +126,8 @@ double cost_norm_rows_s(const SpecAccelerator *accelerator, const CostNormRows *
     const double bytes_per_s = accelerator->memory_bytes_per_s * model->norm_frac,
                  bytes_s = bytes / bytes_per_s,
                  streamed_s = bytes / (accelerator->memory_bytes_per_s * model->elementwise_frac);
-    if (norm->blocks == COST_NORM_STREAMED || !runs_cuda_kernels(accelerator) || norm->rows <= 0 ||
-        norm->cols <= 0)
+    if (norm->blocks == COST_NORM_STREAMED || !runs_these_blocks(accelerator, norm->blocks) ||
+        norm->rows <= 0 || norm->cols <= 0)
         return cost_memory_bound_s(accelerator, COST_MEMORY_NORM, bytes);
     switch (norm->blocks) {
     case COST_NORM_ROW:

@@ -405,6 +405,9 @@ SpecAttention spec_default_attention(const Spec *spec)
     const SpecAttentionDefault since = spec->cluster.accelerator.generation.attention_default;
     if (since >= SPEC_ATTENTION_SINCE_BLACKWELL && (int)defaults->attention_since_blackwell != SPEC_UNSET)
         return defaults->attention_since_blackwell;
+    if (spec->cluster.accelerator.generation.assembly_attention &&
+        defaults->attention_since_hopper == SPEC_ATTENTION_CUDNN)
+        return SPEC_ATTENTION_FLASH3;
     return since >= SPEC_ATTENTION_SINCE_HOPPER && (int)defaults->attention_since_hopper != SPEC_UNSET
                ? defaults->attention_since_hopper
                : defaults->attention;

@@ -138,6 +138,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "Elements an SM takes of kernels that address each by itself, over "                                   \
       "framework.kernels.sm_elements_per_s.")                                                                \
     F(latency_s, SECONDS, 0, 1e-3, 3e-6, "An empty kernel.")                                                 \
+    F(row_block_s, SECONDS, 0, 1e-3, 1.4e-6,                                                                 \
+      "What a block of one row of PyTorch's norms costs beside its bytes: launch, a trip to memory, sums.")  \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")

@@ -25,6 +25,7 @@ typedef struct SpecGeneration {
     bool two_sm_tiles, either_order, small_pieces_leave_tensor_cores;
     double sm_flops_per_clock;
     SpecAttentionDefault attention_default;
+    bool assembly_attention;
     bool late_latent_heads, fused_grouped_experts, free_queues;
     int cudnn_query_tokens;
     bool sheet_below_highest_clock;

@@ -63,6 +63,7 @@ typedef struct SpecMemoryBoundModel {
         optimizer_frac;
     double addressed_frac; /* of the framework's sm_elements_per_s: what the clock makes of it */
     double latency_s;      /* of an empty kernel */
+    double row_block_s;    /* a block of one row of PyTorch's norms, beside its bytes */
     double fit_rows, fit_median_frac, fit_p90_frac;
 } SpecMemoryBoundModel;
 

@@ -104,8 +104,8 @@ static void test_norm_rows(void)
 {
     SpecAccelerator accelerator = fixture_round();
     accelerator.sm_count = 100;
-    accelerator.model.memory_bound =
-        (SpecMemoryBoundModel){.elementwise_frac = 0.8, .norm_frac = 0.5, .latency_s = 3e-6};
+    accelerator.model.memory_bound = (SpecMemoryBoundModel){
+        .elementwise_frac = 0.8, .norm_frac = 0.5, .latency_s = 3e-6, .row_block_s = 1.4e-6};
     const double half = 0.5 * accelerator.memory_bytes_per_s, most = 0.8 * accelerator.memory_bytes_per_s;
     const struct {
         CostNormRows norm;
