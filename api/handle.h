@@ -23,6 +23,11 @@ bool api_begin(OrrHandle *handle, ApiInput *ret_input, GError **error);
 /* Tells the handle's owner how far the work is; false: he wants no more of it. */
 bool api_go_on(double done_frac, void *handle);
 
+/* A file of one's own measured runs: a member `own_runs`. */
+#define API_OWN_RUNS(type)                                                                                   \
+    {                                                                                                        \
+        "own_runs", API_OPTION_TEXT, offsetof(type, own_runs), 0, 0, false                                   \
+    }
 #define API_RESERVE(type)                                                                                    \
     {                                                                                                        \
         "memory_reserve", API_OPTION_TEXT, offsetof(type, reserve), 0, 0, false                              \

@@ -7,6 +7,7 @@
 typedef struct ApiInput {
     const char *path;    /* of the file; with `json` the name that messages call it by */
     const OrrJson *json; /* NULL: read `path` */
+    const char *own_runs; /* a file of one's own measured runs, which correct what is predicted; NULL: none */
 } ApiInput;
 
 /* Fields may be "auto". `ret_source` may be NULL. */

@@ -100,7 +100,7 @@ char **api_sets(const OrrHandle *handle)
 bool api_begin(OrrHandle *handle, ApiInput *ret_input, GError **error)
 {
     g_string_truncate(handle->answer, 0);
-    *ret_input = (ApiInput){handle->path, handle->doc != NULL ? orr_json_root(handle->doc) : NULL};
+    *ret_input = (ApiInput){.path = handle->path, .json = handle->doc != NULL ? orr_json_root(handle->doc) : NULL};
     return handle->path != NULL ||
            orr_fail(error, ORR_ERROR_INPUT, "no scenario is loaded; call orr_load() first");
 }
@@ -114,12 +114,13 @@ bool api_go_on(double done_frac, void *data)
 /* --- run, explain, campaign --- */
 
 typedef struct RunOptions {
-    char *reserve;
+    char *reserve, *own_runs;
     bool unfold, check, ideal;
 } RunOptions;
 
 static const ApiOption run_options[] = {
     API_RESERVE(RunOptions),
+    API_OWN_RUNS(RunOptions),
     {"unfold", API_OPTION_SWITCH, offsetof(RunOptions, unfold), 0, 0, false},
     {"check", API_OPTION_SWITCH, offsetof(RunOptions, check), 0, 0, false},
     {"ideal", API_OPTION_SWITCH, offsetof(RunOptions, ideal), 0, 0, false},
@@ -136,6 +137,7 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
     if (!api_begin(handle, &input, error) ||
         !api_options_read(text, what, run_options, count, &options, error))
         return NULL;
+    input.own_runs = options.own_runs;
     const ReportOptions report_options = {.unfold = options.unfold, .check = options.check, .record = record};
     ApiSimulation *simulation =
         ledger_reserve_parse(options.reserve, &reserve, error)

@@ -1,5 +1,6 @@
 /* api/orrery_plan.c - searches and plans of liborrery. */
 #include "api/handle.h"
+#include "api/simulate.h"
 
 #include <string.h>
 
@@ -15,7 +16,7 @@
 typedef struct SearchAsk {
     double top, jobs, max_seconds;
     bool exhaustive;
-    char *reserve;
+    char *reserve, *own_runs;
 } SearchAsk;
 
 static const ApiOption search_options[] = {
@@ -24,6 +25,7 @@ static const ApiOption search_options[] = {
     {"max_seconds", API_OPTION_NUMBER, offsetof(SearchAsk, max_seconds), 1e-3, 1e9, false},
     {"exhaustive", API_OPTION_SWITCH, offsetof(SearchAsk, exhaustive), 0, 0, false},
     API_RESERVE(SearchAsk),
+    API_OWN_RUNS(SearchAsk),
 };
 
 /* The search asks from all its threads whether to stop, and tells one of them how far it is. */
@@ -46,7 +48,7 @@ static bool search_stopped(void *data)
 }
 
 static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const SpecSource *source,
-                   LedgerResiduals *residuals, GError **error)
+                   const ApiShipped *shipped, GError **error)
 {
     LedgerReserveAsk reserve;
     SearchWatch watch = {handle, 0};
@@ -66,15 +68,15 @@ static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const Sp
     if (!ledger_reserve_parse(ask->reserve, &reserve, error) || !ledger_reserve_check(&reserve, spec, error))
         return false;
     const bool spare = !reserve.given && spec->search.reserve_memory_bytes <= 0;
-    spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &reserve, spec);
+    spec->search.reserve_memory_bytes = ledger_reserve_bytes(shipped->residuals, &reserve, spec);
     if (!search_run_reserved(spec, &options, spare, &result, error)) {
         g_prefix_error(error, "%s: ", handle->path);
         return false;
     }
-    result.residuals = residuals;
-    CampaignAssumed assumed;
-    if (campaign_assumed_load(&assumed, NULL))
-        result.assumed = &assumed;
+    result.residuals = shipped->residuals;
+    result.own = shipped->own;
+    result.own_count = shipped->own_count;
+    result.assumed = &shipped->assumed;
     search_find_plain(&result, &options);
     const bool ok = search_write_json(&result, source, handle->answer, error);
     search_result_clear(&result);
@@ -87,16 +89,16 @@ const char *orr_search(OrrHandle *handle, const char *options)
     ApiInput input;
     SearchAsk ask = {0};
     SpecSource source = {0};
-    LedgerResiduals *residuals = NULL;
+    ApiShipped shipped = {0};
     const int count = (int)G_N_ELEMENTS(search_options);
     g_autofree Spec *spec = g_new0(Spec, 1);
     const bool ok = api_begin(handle, &input, &error) &&
                     api_options_read(options, "search", search_options, count, &ask, &error) &&
-                    ledger_residuals_shipped(&residuals, &error) &&
+                    api_shipped_load(true, ask.own_runs, &shipped, &error) &&
                     api_input_load(&input, api_sets(handle), spec, &source, &error) &&
-                    search(handle, &ask, spec, &source, residuals, &error);
+                    search(handle, &ask, spec, &source, &shipped, &error);
     api_options_clear(search_options, count, &ask);
-    ledger_residuals_free(residuals);
+    api_shipped_clear(&shipped);
     spec_source_clear(&source);
     return api_answer(handle, ok, error);
 }
@@ -104,7 +106,7 @@ const char *orr_search(OrrHandle *handle, const char *options)
 /* --- plan --- */
 
 typedef struct PlanAsk {
-    char *deadline, *reserve;
+    char *deadline, *reserve, *own_runs;
     double budget_usd;
     bool ideal;
     GArray *gpus, *batch_range; /* double */
@@ -120,6 +122,7 @@ static const ApiOption plan_options[] = {
     {"clusters", API_OPTION_TEXTS, offsetof(PlanAsk, clusters), 0, 0, false},
     {"ideal", API_OPTION_SWITCH, offsetof(PlanAsk, ideal), 0, 0, false},
     API_RESERVE(PlanAsk),
+    API_OWN_RUNS(PlanAsk),
 };
 
 static bool read_deadline(const PlanAsk *ask, PlanOptions *options, GError **error)
@@ -186,13 +189,15 @@ static void plan_progress(int done, int total, void *data)
 }
 
 static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const SpecSource *source,
-                 LedgerResiduals *residuals, GError **error)
+                 const ApiShipped *shipped, GError **error)
 {
     g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
     PlanOptions options = {.budget_usd = ask->budget_usd,
-                           .residuals = residuals,
+                           .residuals = shipped->residuals,
+                           .own = shipped->own,
+                           .own_count = shipped->own_count,
                            .progress = plan_progress,
                            .progress_data = handle};
     for (guint i = 0; ask->gpus != NULL && i < ask->gpus->len; i++) {
@@ -201,9 +206,8 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     }
     options.gpus = counts->len > 0 ? (const int *)(void *)counts->data : NULL;
     options.gpus_count = (int)counts->len;
-    CampaignAssumed assumed;
-    options.assumed = ask->ideal ? NULL : &assumed;
-    if ((!ask->ideal && !campaign_assumed_load(&assumed, error)) || !read_deadline(ask, &options, error) ||
+    options.assumed = ask->ideal ? NULL : &shipped->assumed;
+    if (!read_deadline(ask, &options, error) ||
         !read_batch_range(ask, &options, error) ||
         !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
         !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
@@ -224,16 +228,16 @@ const char *orr_plan(OrrHandle *handle, const char *options)
     ApiInput input;
     PlanAsk ask = {0};
     SpecSource source = {0};
-    LedgerResiduals *residuals = NULL;
+    ApiShipped shipped = {0};
     const int count = (int)G_N_ELEMENTS(plan_options);
     g_autofree Spec *spec = g_new0(Spec, 1);
     const bool ok = api_begin(handle, &input, &error) &&
                     api_options_read(options, "plan", plan_options, count, &ask, &error) &&
-                    ledger_residuals_shipped(&residuals, &error) &&
+                    api_shipped_load(!ask.ideal, ask.own_runs, &shipped, &error) &&
                     api_input_load(&input, api_sets(handle), spec, &source, &error) &&
-                    plan(handle, &ask, spec, &source, residuals, &error);
+                    plan(handle, &ask, spec, &source, &shipped, &error);
     api_options_clear(plan_options, count, &ask);
-    ledger_residuals_free(residuals);
+    api_shipped_clear(&shipped);
     spec_source_clear(&source);
     return api_answer(handle, ok, error);
 }

@@ -4,6 +4,7 @@
 
 typedef struct SweepOptions {
     GArray *vary;
+    char *own_runs;
     double jobs;
     bool ideal;
 } SweepOptions;
@@ -12,12 +13,15 @@ static const ApiOption sweep_options[] = {
     {"vary", API_OPTION_VARY, offsetof(SweepOptions, vary), 0, 0, false},
     {"jobs", API_OPTION_NUMBER, offsetof(SweepOptions, jobs), 1, 4096, true},
     {"ideal", API_OPTION_SWITCH, offsetof(SweepOptions, ideal), 0, 0, false},
+    API_OWN_RUNS(SweepOptions),
 };
 
 static bool sweep(OrrHandle *handle, const SweepOptions *options, const ApiInput *input, GError **error)
 {
     g_autoptr(GArray) none = api_vary_fields();
-    const ApiSweepAsk ask = {.input = *input,
+    ApiInput own = *input;
+    own.own_runs = options->own_runs;
+    const ApiSweepAsk ask = {.input = own,
                              .sets = api_sets(handle),
                              .fields = options->vary != NULL ? options->vary : none,
                              .ideal = options->ideal,

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "campaign/effective.h"
 #include "ledger/memory.h"
+#include "ledger/own.h"
 #include "report/report.h"
 
 /* Owns everything that the report borrows. */
@@ -21,10 +22,12 @@ typedef struct ApiSimulation {
 typedef struct ApiShipped {
     LedgerResiduals *residuals;
     CampaignAssumed assumed;
+    LedgerOwnRun *own; /* one's own measured runs */
+    int own_count;
 } ApiShipped;
 
-/* `live`: with what days with failures need. */
-bool api_shipped_load(bool live, ApiShipped *ret_shipped, GError **error);
+/* `live`: with what days with failures need. `own_runs`: a file of measured runs, replayed here; NULL: none. */
+bool api_shipped_load(bool live, const char *own_runs, ApiShipped *ret_shipped, GError **error);
 void api_shipped_clear(ApiShipped *shipped);
 
 /* Loads scenario file `path` with `sets` (may be NULL), chooses what is "auto" (the fastest that fits) and

@@ -36,7 +36,7 @@ static char *join_chosen(const GPtrArray *chosen)
 static void fill_row(const Report *report, ApiSweepRow *row)
 {
     ReportTime times[REPORT_TIME_COUNT];
-    report_times(report->part_ps, report->bubble_ps, times);
+    report_times(report->part_ps, report->bubble_ps, report->late_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         row->time_s[i] = (double)times[i].ps * 1e-12;
     row->chosen = join_chosen(report->chosen);
@@ -181,7 +181,7 @@ static GArray *sweep_document(const ApiSweepAsk *ask, GError **error)
         return NULL;
     }
     const guint count = (guint)total;
-    if (!api_shipped_load(!ask->ideal, &sweep.shipped, error))
+    if (!api_shipped_load(!ask->ideal, ask->input.own_runs, &sweep.shipped, error))
         return NULL;
     sweep.rows = g_array_sized_new(FALSE, TRUE, sizeof(ApiSweepRow), count);
     g_array_set_clear_func(sweep.rows, row_clear);

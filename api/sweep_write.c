@@ -37,7 +37,7 @@ static void put_row(Sink *sink, const GArray *fields, const ApiSweepRow *row)
     ReportTime times[REPORT_TIME_COUNT];
     const int64_t none[SIM_PART_COUNT] = {0};
     const bool ran = row->reason == NULL;
-    report_times(none, 0, times);
+    report_times(none, 0, NULL, times);
     for (guint i = 0; i < fields->len; i++) {
         char *end = NULL;
         const double number = g_ascii_strtod(row->values[i], &end);

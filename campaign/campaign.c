@@ -386,19 +386,17 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
                       Campaign *ret_campaign, GError **error)
 {
     Campaign campaign = {.report = report, .options = *options, .asked_replicas = options->replicas};
-    campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days : report->days) * DAY_S;
+    const double ideal_ps = (double)report_ideal_ps(report);
+    campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days
+                                                : report->days * ideal_ps / (double)report->step_ps) *
+                       DAY_S;
     if (!(campaign.ideal_s > 0))
         return refuse(where, error,
                       "training.tokens: is not given, so that the campaign has no end; give it, as in "
                       "15e12, or --days");
-    const double step_s = (double)report->step_ps * 1e-12;
-    campaign.slow_s = report->jitter.told ? campaign.ideal_s * (report->jitter.mean_s / step_s - 1) : 0;
-    const double steps_s =
-        campaign.ideal_s + campaign.slow_s; /* slow GPUs give input time: it need not wait as long */
-    const double late_s =
-        fmax(0, report->input.wait_s -
-                    (report->spec->data.prefetch > 0 ? campaign.slow_s / campaign.ideal_s * step_s : 0));
-    campaign.input_s = campaign.ideal_s * late_s / step_s;
+    campaign.slow_s = campaign.ideal_s * (double)report->late_ps[REPORT_LATE_STRAGGLERS] / ideal_ps;
+    campaign.input_s = campaign.ideal_s * (double)report->late_ps[REPORT_LATE_INPUT] / ideal_ps;
+    const double steps_s = campaign.ideal_s + campaign.slow_s;
     campaign.eval_s = steps_s * report->input.eval_frac;
     campaign.skipped_s =
         (steps_s + campaign.input_s) * report->input.skipped_frac / (1 - report->input.skipped_frac);

@@ -69,13 +69,13 @@ static void put_level(CampaignRun *run, const CampaignLevel *level)
 
 static void add_level(Levels *l, const Spec *fewer, const int *missing)
 {
-    static const ReportOptions plain;
+    static const ReportOptions ideal = {.ideal = true};
     const Report *report = l->report;
     Report simulated;
     OrrArena *arena = orr_arena_new();
     if (spec_check(fewer, "faults.elastic", NULL) &&
-        report_run(fewer, NULL, &plain, arena, &simulated, NULL) && simulated.fits) {
-        CampaignLevel level = {.rate = MIN(1, (double)report->step_ps / (double)simulated.step_ps)};
+        report_run(fewer, NULL, &ideal, arena, &simulated, NULL) && simulated.fits) {
+        CampaignLevel level = {.rate = MIN(1, (double)report_ideal_ps(report) / (double)simulated.step_ps)};
         memcpy(level.missing, missing, sizeof level.missing);
         put_level(l->run, &level);
     }

@@ -7,6 +7,7 @@
 typedef struct CompareArgs {
     CliArgs common;
     gboolean quick, ideal;
+    char *own_runs;
 } CompareArgs;
 
 static bool run(const CliArgs *common, GError **error)
@@ -14,8 +15,10 @@ static bool run(const CliArgs *common, GError **error)
     const CompareArgs *args = (const CompareArgs *)common;
     const ReportOptions options = {.unfold = false};
     const char *const names[2] = {common->words[0], common->words[1]};
-    ApiSimulation *a = api_simulate(names[0], common->sets, &options, error);
-    ApiSimulation *b = a != NULL ? api_simulate(names[1], common->sets, &options, error) : NULL;
+    const ApiInput inputs[2] = {{.path = names[0], .own_runs = args->own_runs},
+                                {.path = names[1], .own_runs = args->own_runs}};
+    ApiSimulation *a = api_simulate_input(&inputs[0], common->sets, NULL, &options, error);
+    ApiSimulation *b = a != NULL ? api_simulate_input(&inputs[1], common->sets, NULL, &options, error) : NULL;
     bool ok =
         b != NULL &&
         (args->ideal || (api_simulation_live(names[0], a, error) && api_simulation_live(names[1], b, error)));
@@ -41,6 +44,7 @@ static const CliFlag flags[] = {
      "do not simulate what each differing field does alone"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(CompareArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
+    CLI_FLAG_OWN_RUNS(CompareArgs),
 };
 
 const CliCommand cli_command_compare = {

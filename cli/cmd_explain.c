@@ -7,7 +7,7 @@
 
 typedef struct ExplainArgs {
     CliArgs common;
-    char *memory_reserve;
+    char *memory_reserve, *own_runs;
 } ExplainArgs;
 
 static bool run(const CliArgs *common, GError **error)
@@ -20,8 +20,8 @@ static bool run(const CliArgs *common, GError **error)
                         "explain: --format csv: sentences are no table; give text or json");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error))
         return false;
-    ApiSimulation *simulation =
-        api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs};
+    ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
@@ -38,6 +38,7 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(ExplainArgs),
+    CLI_FLAG_OWN_RUNS(ExplainArgs),
 };
 
 const CliCommand cli_command_explain = {

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
 #include "api/vary.h"
@@ -16,6 +17,7 @@
 
 typedef struct PlanArgs {
     CliArgs common;
+    char *own_runs;
     char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
         *memory_reserve;
     gboolean svg, ideal;
@@ -247,13 +249,13 @@ static bool run(const CliArgs *common, GError **error)
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
-    LedgerResiduals *residuals = NULL;
+    ApiShipped shipped = {0};
     g_autoptr(GTimer) timer = g_timer_new();
-    bool ok = ledger_residuals_shipped(&residuals, error);
-    CampaignAssumed assumed;
-    question.options.residuals = residuals;
-    ok = ok && (args->ideal || campaign_assumed_load(&assumed, error));
-    question.options.assumed = args->ideal ? NULL : &assumed;
+    bool ok = api_shipped_load(!args->ideal, args->own_runs, &shipped, error);
+    question.options.residuals = shipped.residuals;
+    question.options.own = shipped.own;
+    question.options.own_count = shipped.own_count;
+    question.options.assumed = args->ideal ? NULL : &shipped.assumed;
     question.options.progress_data = timer;
     CliInterrupt interrupt;
     cli_interrupt_hold(&interrupt);
@@ -270,7 +272,7 @@ static bool run(const CliArgs *common, GError **error)
                                .partial = question.partial};
         ok = draw(args, &page, error) && write_page(common, &page, error);
     }
-    ledger_residuals_free(residuals);
+    api_shipped_clear(&shipped);
     spec_source_clear(&source);
     if (question.gpus != NULL)
         g_array_free(question.gpus, TRUE);
@@ -280,6 +282,7 @@ static bool run(const CliArgs *common, GError **error)
 }
 
 static const CliFlag flags[] = {
+    CLI_FLAG_OWN_RUNS(PlanArgs),
     {"deadline", CLI_FLAG_TEXT, offsetof(PlanArgs, deadline), "TIME",
      "the fewest GPUs that train it in this time, as in \"30 days\""},
     {"budget-usd", CLI_FLAG_TEXT, offsetof(PlanArgs, budget), "USD",

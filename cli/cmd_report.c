@@ -9,6 +9,7 @@
 
 typedef struct ReportArgs {
     CliArgs common;
+    char *own_runs;
     char *compare, *memory_reserve, *max_seconds;
     gboolean no_search, ideal;
 } ReportArgs;
@@ -60,7 +61,7 @@ static bool run(const CliArgs *common, GError **error)
     const ReportArgs *args = (const ReportArgs *)common;
     const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
     g_autofree char *command = command_line(args);
-    ApiPageAsk ask = {.input = {common->words[0], NULL},
+    ApiPageAsk ask = {.input = {.path = common->words[0], .own_runs = args->own_runs},
                       .sets = common->sets,
                       .compare = args->compare,
                       .command = command,
@@ -81,6 +82,7 @@ static bool run(const CliArgs *common, GError **error)
 }
 
 static const CliFlag flags[] = {
+    CLI_FLAG_OWN_RUNS(ReportArgs),
     {"compare", CLI_FLAG_FILE, offsetof(ReportArgs, compare), "OTHER.json",
      "also a second scenario side by side, and what each field that differs does alone"},
     {"no-search", CLI_FLAG_SWITCH, offsetof(ReportArgs, no_search), NULL,

@@ -158,34 +158,6 @@ static void write_memory(const Report *report, const MemoryWanted *wanted, GStri
         report_write_memory(report, wanted->steps, out);
 }
 
-/* Corrects the report by the measured rows of `path`; NULL: nothing. */
-static bool correct(const char *path, Report *report, GError **error)
-{
-    Ledger ledger;
-    if (path == NULL)
-        return true;
-    if (!ledger_replay(&path, 1, NULL, search_choose, NULL, NULL, &ledger, error))
-        return false;
-    g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(LedgerOwnRun));
-    const char *skipped = NULL;
-    for (guint i = 0; i < ledger.rows->len; i++) {
-        const LedgerRow *row = ledger.rows->pdata[i];
-        const LedgerOwnRun one = {row->traits, -log1p(row->error_frac)};
-        if (row->residual >= 0)
-            g_array_append_val(own, one);
-        else if (skipped == NULL)
-            skipped = row->skipped;
-    }
-    const bool any = own->len > 0;
-    if (any)
-        ledger_own_fill((const LedgerOwnRun *)(const void *)own->data, (int)own->len, report);
-    else
-        orr_fail(error, ORR_ERROR_INPUT, "--own-runs %s: no row has a step time that can be compared%s%s",
-                 path, skipped != NULL ? "; the first: " : "", skipped != NULL ? skipped : "");
-    ledger_clear(&ledger);
-    return any;
-}
-
 /* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
 static bool paints(const char *output)
 {
@@ -268,12 +240,11 @@ static bool run(const CliArgs *common, GError **error)
                                    .check = args->check,
                                    .links = args->links != NULL,
                                    .record = recording(args)};
-    ApiSimulation *simulation =
-        api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs};
+    ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
-    if (!correct(args->own_runs, &simulation->report, error) ||
-        (!args->ideal && !api_simulation_live(common->words[0], simulation, error))) {
+    if ((!args->ideal && !api_simulation_live(common->words[0], simulation, error))) {
         api_simulation_free(simulation);
         return false;
     }
@@ -325,8 +296,7 @@ static const CliFlag flags[] = {
      "FLOP/s"},
     {"links", CLI_FLAG_FILE, offsetof(RunArgs, links), "FILE",
      "on a fabric (cluster.network.fidelity flow), also write what every link carries as CSV"},
-    {"own-runs", CLI_FLAG_FILE, offsetof(RunArgs, own_runs), "FILE",
-     "correct the step time by measured runs of your own, from one on (orrery help measurement)"},
+    CLI_FLAG_OWN_RUNS(RunArgs),
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},

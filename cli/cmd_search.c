@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
@@ -22,6 +23,7 @@
 
 typedef struct SearchArgs {
     CliArgs common;
+    char *own_runs;
     char *top, *jobs, *max_seconds, *accelerators, *clusters, *memory_reserve, *save, *save_all;
     gboolean exhaustive, ideal;
 } SearchArgs;
@@ -147,25 +149,25 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
             "%s: no field is \"auto\", so there is nothing to search; give \"auto\" for one, such as "
             "--set parallel.tensor=auto",
             args->common.words[0]);
-    LedgerResiduals *residuals = NULL;
-    if (!ledger_residuals_shipped(&residuals, error))
+    ApiShipped shipped;
+    if (!api_shipped_load(!args->ideal, args->own_runs, &shipped, error))
         return false;
-    if (!set_reserve(args, residuals, spec, &spare, error) ||
+    if (!set_reserve(args, shipped.residuals, spec, &spare, error) ||
         !search_run_reserved(spec, options, spare, &result, error)) {
         g_prefix_error(error, "%s: ", args->common.words[0]);
-        ledger_residuals_free(residuals);
+        api_shipped_clear(&shipped);
         return false;
     }
-    result.residuals = residuals;
-    CampaignAssumed assumed;
-    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
-        result.assumed = &assumed;
+    result.residuals = shipped.residuals;
+    result.own = shipped.own;
+    result.own_count = shipped.own_count;
+    result.assumed = args->ideal ? NULL : &shipped.assumed;
     search_find_plain(&result, options);
     const bool first = options->team == NULL || options->team->rank == 0;
     const bool ok =
         !first || (save(args, &result, source, error) && write_result(args, &result, source, out, error));
     search_result_clear(&result);
-    ledger_residuals_free(residuals);
+    api_shipped_clear(&shipped);
     return ok;
 }
 
@@ -272,6 +274,7 @@ static bool run(const CliArgs *common, GError **error)
 }
 
 static const CliFlag flags[] = {
+    CLI_FLAG_OWN_RUNS(SearchArgs),
     {"top", CLI_FLAG_TEXT, offsetof(SearchArgs, top), "N",
      "configurations to report (and to prove), 5 by default"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},

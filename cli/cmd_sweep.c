@@ -15,6 +15,7 @@
 
 typedef struct SweepArgs {
     CliArgs common;
+    char *own_runs;
     char **vary;
     gboolean ideal;
     char *jobs;
@@ -108,7 +109,7 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, CliInt
     }
     Progress progress = {g_get_monotonic_time()};
     const bool terminal = !args->common.quiet && isatty(STDERR_FILENO) != 0;
-    const ApiSweepAsk ask = {.input = {args->common.words[0], NULL},
+    const ApiSweepAsk ask = {.input = {.path = args->common.words[0], .own_runs = args->own_runs},
                              .sets = args->common.sets,
                              .fields = fields,
                              .ideal = args->ideal,
@@ -159,6 +160,7 @@ static bool run(const CliArgs *common, GError **error)
 }
 
 static const CliFlag flags[] = {
+    CLI_FLAG_OWN_RUNS(SweepArgs),
     {"vary", CLI_FLAG_TEXTS, offsetof(SweepArgs, vary), "KEY=VALUES",
      "a field and its values, key=a,b,c or key=a..b (doubling); repeatable: every combination"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(SweepArgs, ideal), NULL,

@@ -45,6 +45,13 @@ static inline bool cli_flag_is_file(const CliFlag *flag)
 }
 
 /* A row of `flags` for a struct with a member char *memory_reserve. */
+/* The user's own measured runs: a member `own_runs`. */
+#define CLI_FLAG_OWN_RUNS(type)                                                                              \
+    {                                                                                                        \
+        "own-runs", CLI_FLAG_FILE, offsetof(type, own_runs), "FILE",                                         \
+            "correct steps, days and costs by measured runs of your own, from one on (orrery help "          \
+            "measurement)"                                                                                   \
+    }
 #define CLI_FLAG_MEMORY_RESERVE(type)                                                                        \
     {                                                                                                        \
         "memory-reserve", CLI_FLAG_TEXT, offsetof(type, memory_reserve), "FRAC|BYTES",                       \

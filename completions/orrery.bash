@@ -11,19 +11,19 @@ _orrery() {
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
-            explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
-            search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
-            plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
+            explain:-*) words='--memory-reserve --own-runs --set --format --output --quiet --help' ;;
+            search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
+            plan:-*) words='--own-runs --deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
-            sweep:-*) words='--vary --ideal --jobs --set --format --output --quiet --help' ;;
-            compare:-*) words='--quick --ideal --set --format --output --quiet --help' ;;
+            sweep:-*) words='--own-runs --vary --ideal --jobs --set --format --output --quiet --help' ;;
+            compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --page --svg --rows --strict --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
-            report:-*) words='--compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
+            report:-*) words='--own-runs --compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;

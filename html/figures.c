@@ -27,7 +27,8 @@ static const char *colour_of(const char *label)
         {"compute", "#0072B2"},       {"kernel loss", "#56B4E9"},  {"recompute", "#F0E442"},
         {"tensor comm", "#E69F00"},   {"context comm", "#B36B00"}, {"expert comm", "#F5C77E"},
         {"pipeline comm", "#009E73"}, {"data comm", "#CC79A7"},    {"offload", "#7F5F3F"},
-        {"optimizer", "#7A6A9B"},     {"other", "#D55E00"},        {"bubble", "#A0A0A0"}};
+        {"optimizer", "#7A6A9B"},     {"other", "#D55E00"},        {"bubble", "#A0A0A0"},
+        {"slow GPUs", "#8C2D04"},     {"input", "#525252"}};
     for (gsize i = 0; i < G_N_ELEMENTS(colours); i++)
         if (g_str_equal(label, colours[i][0]))
             return colours[i][1];
@@ -101,7 +102,7 @@ void html_split(const Report *report, GString *out)
                    .x1 = (double)report->step_ps,
                    .y0 = 0,
                    .y1 = 1};
-    report_times(report->part_ps, report->bubble_ps, times);
+    report_times(report->part_ps, report->bubble_ps, report->late_ps, times);
     html_figure_begin(
         &svg, "split", "Where the time of a step goes",
         "The rank that finishes last: what it computes, the communication that compute does not hide, "

@@ -259,8 +259,8 @@ static void write_comparison(const Comparison *comparison, GString *out)
         compare_row(out, "days of compute", a->days, b->days, "", 1);
     if (a->effective.told && b->effective.told)
         compare_row(out, "days with what fails", a->effective.days, b->effective.days, "", 1);
-    report_times(a->part_ps, a->bubble_ps, times[0]);
-    report_times(b->part_ps, b->bubble_ps, times[1]);
+    report_times(a->part_ps, a->bubble_ps, a->late_ps, times[0]);
+    report_times(b->part_ps, b->bubble_ps, b->late_ps, times[1]);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         if (times[0][i].ps > 0 || times[1][i].ps > 0)
             compare_row(out, times[0][i].label, (double)times[0][i].ps * 1e-12,

@@ -4,12 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "answer/answer.h"
 #include "costmodel/params.h"
 #include "costmodel/textbook.h"
-#include "ledger/interval.h"
 #include "report/groups.h"
-#include "report/input.h"
-#include "report/jitter.h"
 #include "report/parts.h"
 #include "plan/counts.h"
 #include "search/choose.h"
@@ -21,6 +19,7 @@
 /* What the textbook's explanation needs of a simulated point. */
 typedef struct PlanParts {
     int64_t part_ps[SIM_PART_COUNT], bubble_ps, step_ps;
+    int64_t late_ps[REPORT_LATE_COUNT];
     double model_flops;     /* of a step, as the report counts them */
     double attention_flops; /* of a step, not halved: what Chowdhery et al. add to 6 P T */
 } PlanParts;
@@ -104,22 +103,23 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
                                             cost_convention_flops(spec, COST_CONVENTION_6ND)};
     for (int part = 0; part < SIM_PART_COUNT; part++)
         parts->part_ps[part] = report->part_ps[part];
+    for (int late = 0; late < REPORT_LATE_COUNT; late++)
+        parts->late_ps[late] = report->late_ps[late];
 }
 
 static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *arena, Spec *spec,
                      Report *report, GError **error)
 {
-    const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
-    if (!search_choose_reserved(spread, reserve_bytes, &options->stop, spec, error) ||
-        (search_mixed_asked(spec) && !search_mixed_choose(spec, error)) || !spec_check(spec, "plan", error) ||
-        !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error) ||
-        !report_input_fill(report, error))
-        return false;
-    ledger_interval_fill(options->residuals, arena, report);
-    ledger_memory_fill(options->residuals, &options->reserve, report);
-    return options->assumed == NULL ||
-           campaign_effective_fill(options->assumed, "plan", arena, report, error);
+    const AnswerAsk ask = {.residuals = options->residuals,
+                           .reserve = &options->reserve,
+                           .own = options->own,
+                           .own_count = options->own_count,
+                           .assumed = options->assumed,
+                           .where = "plan"};
+    return search_choose_reserved(spread, reserve_bytes, &options->stop, spec, error) &&
+           (!search_mixed_asked(spec) || search_mixed_choose(spec, error)) &&
+           spec_check(spec, "plan", error) && answer_ask(spec, NULL, &ask, arena, report, error);
 }
 
 static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *options)
@@ -223,7 +223,7 @@ static void explain(double tokens, const PlanPoint *point, const PlanParts *part
         cost_textbook_seconds(textbook->parameters, tokens, point->gpus, textbook->flops_per_s_per_gpu) /
         DAY_S;
     add_term(textbook, "flops", "FLOPs that 6 P T leaves out", counted - textbook->days);
-    report_times(parts->part_ps, parts->bubble_ps, times);
+    report_times(parts->part_ps, parts->bubble_ps, parts->late_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++) {
         const double days = (double)times[i].ps / (double)parts->step_ps * point->days;
         if (g_str_equal(times[i].key, "compute_s"))

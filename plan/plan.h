@@ -10,6 +10,7 @@
 #define ORR_PLAN_PLAN_H
 
 #include "campaign/effective.h"
+#include "ledger/own.h"
 #include "ledger/memory.h"
 
 typedef struct PlanPoint {
@@ -35,7 +36,7 @@ typedef struct PlanTerm {
     double days;
 } PlanTerm;
 
-#define PLAN_TERM_MAX (SIM_PART_COUNT + 3)
+#define PLAN_TERM_MAX (SIM_PART_COUNT + REPORT_LATE_COUNT + 3)
 
 /* 6 P T / (X t), by hand: no simulation. */
 typedef struct PlanTextbook {
@@ -77,6 +78,8 @@ typedef struct PlanOptions {
     double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
     const CampaignAssumed *assumed;                   /* NULL: no failures, checkpoints and restarts */
     const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
+    const LedgerOwnRun *own;          /* one's own measured runs, which correct steps, days and costs */
+    int own_count;
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
     OrrStop stop; /* ends with the counts that are done */

@@ -160,6 +160,6 @@ bool plot_stragglers(const Report *report, const PlotTarget *target, GError **er
     g_autofree char *caption = g_strdup_printf(
         "What the slowest GPU of each stage and replica lacks of its pace; ringed: all wait for it. The mean "
         "step is %.1f %% longer",
-        100 * (jitter->mean_s / ((double)report->step_ps * 1e-12) - 1));
+        100 * (jitter->mean_s / ((double)report_ideal_ps(report) * 1e-12) - 1));
     return draw(&job, report->spec->name, caption, target, error);
 }

@@ -111,7 +111,7 @@ bool plot_fit(const char *heading, const PlotMeasured *points, int count, int gr
 
 /* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
  * add up to 1. */
-#define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1)
+#define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1 + REPORT_LATE_COUNT)
 typedef struct PlotLoss {
     const char *label;
     double frac;

@@ -32,6 +32,8 @@ static const LossWord loss_words[PLOT_LOSS_COUNT] = {
     {SIM_PART_OPTIMIZER, "optimizer"},
     {SIM_PART_OTHER, "other"},
     {-1, "bubble"},
+    {SIM_PART_COUNT + REPORT_LATE_STRAGGLERS, "slow GPUs"},
+    {SIM_PART_COUNT + REPORT_LATE_INPUT, "input"},
 };
 
 void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
@@ -41,7 +43,9 @@ void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
     for (int i = 0; i < PLOT_LOSS_COUNT; i++) {
         const int part = loss_words[i].part;
         double sum_ps = 0.0;
-        for (int rank = 0; rank < result->ranks; rank++)
+        if (part >= SIM_PART_COUNT)
+            sum_ps = (double)result->ranks * (double)report->late_ps[part - SIM_PART_COUNT];
+        for (int rank = 0; part < SIM_PART_COUNT && rank < result->ranks; rank++)
             sum_ps += (double)(part < 0 ? result->rank[rank].idle_ps : result->rank[rank].part_ps[part]);
         const double share = rank_time_ps > 0.0 ? sum_ps / rank_time_ps : 0.0;
         ret_losses[i] =

@@ -60,7 +60,7 @@ static void add_ps_if(CsvRow *row, const char *key, bool given, int64_t ps)
 static void add_split(CsvRow *row, const Report *report)
 {
     ReportTime times[REPORT_TIME_COUNT];
-    report_times(report->part_ps, report->bubble_ps, times);
+    report_times(report->part_ps, report->bubble_ps, report->late_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         add_ps(row, g_strconcat("time.", times[i].key, NULL), times[i].ps);
 }

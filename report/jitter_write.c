@@ -23,7 +23,7 @@ void report_jitter_text(const Report *report, GString *out)
                         orr_text_seconds(p50, (double)jitter->p50_ps * 1e-12),
                         orr_text_seconds(p99, (double)jitter->p99_ps * 1e-12),
                         orr_text_seconds(mean, jitter->mean_s), jitter->steps, jitter->steps > 1 ? "s" : "",
-                        100 * (jitter->mean_s / ((double)report->step_ps * 1e-12) - 1));
+                        100 * (jitter->mean_s / ((double)report_ideal_ps(report) * 1e-12) - 1));
     g_string_append_c(out, '\n');
     report_page_entry(out, "Jitter", LABEL_COLUMN, step);
     if (!(jitter->slowest_frac > 0))

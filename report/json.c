@@ -73,7 +73,7 @@ static void write_own(OrrJsonWriter *w, const ReportOwn *own)
 static void write_time(OrrJsonWriter *w, const Report *report)
 {
     ReportTime times[REPORT_TIME_COUNT];
-    report_times(report->part_ps, report->bubble_ps, times);
+    report_times(report->part_ps, report->bubble_ps, report->late_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         orr_jw_ps(w, times[i].key, times[i].ps);

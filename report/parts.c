@@ -4,7 +4,7 @@
 #define GIB 1073741824.0
 
 typedef struct PartWord {
-    int part; /* SimPart; -1: the bubble */
+    int part; /* SimPart, then ReportLate; -1: the bubble */
     const char *key, *label;
 } PartWord;
 
@@ -21,6 +21,8 @@ static const PartWord part_words[REPORT_TIME_COUNT] = {
     {SIM_PART_OPTIMIZER, "optimizer_s", "optimizer"},
     {-1, "bubble_s", "bubble"},
     {SIM_PART_OTHER, "other_s", "other"},
+    {SIM_PART_COUNT + REPORT_LATE_STRAGGLERS, "stragglers_s", "slow GPUs"},
+    {SIM_PART_COUNT + REPORT_LATE_INPUT, "input_s", "input"},
 };
 
 static const char *const part_names[SIM_PART_COUNT] = {
@@ -42,11 +44,16 @@ static const char *const mem_names[SIM_MEM_COUNT] = {
 };
 
 void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
-                  ReportTime ret_times[REPORT_TIME_COUNT])
+                  const int64_t late_ps[REPORT_LATE_COUNT], ReportTime ret_times[REPORT_TIME_COUNT])
 {
     for (int i = 0; i < REPORT_TIME_COUNT; i++) {
         const PartWord *word = &part_words[i];
-        ret_times[i] = (ReportTime){word->key, word->label, word->part < 0 ? bubble_ps : part_ps[word->part]};
+        int64_t ps = bubble_ps;
+        if (word->part >= SIM_PART_COUNT)
+            ps = late_ps != NULL ? late_ps[word->part - SIM_PART_COUNT] : 0;
+        else if (word->part >= 0)
+            ps = part_ps[word->part];
+        ret_times[i] = (ReportTime){word->key, word->label, ps};
     }
 }
 

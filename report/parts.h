@@ -7,7 +7,8 @@
 
 #include "report/report.h"
 
-#define REPORT_TIME_COUNT (SIM_PART_COUNT + 1) /* the parts and the bubble */
+#define REPORT_TIME_COUNT                                                                                    \
+    (SIM_PART_COUNT + 1 + REPORT_LATE_COUNT) /* the parts, the bubble, what makes it late */
 
 typedef struct ReportTime {
     const char *key;   /* "compute_s" */
@@ -15,9 +16,9 @@ typedef struct ReportTime {
     int64_t ps;
 } ReportTime;
 
-/* The parts and the bubble in the order in which reports print them. */
+/* The parts of a step in the order in which reports print them. `late_ps` NULL: nothing makes it late. */
 void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
-                  ReportTime ret_times[REPORT_TIME_COUNT]);
+                  const int64_t late_ps[REPORT_LATE_COUNT], ReportTime ret_times[REPORT_TIME_COUNT]);
 
 /* What a run is counted in for people: tokens, or the samples of a list of layers; and how many there are of `tokens`. */
 const char *report_items(const Report *report);

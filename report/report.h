@@ -82,6 +82,13 @@ typedef struct ReportJitter {
     double evict_gain_frac, backup_gain_frac, async_gain_frac;
 } ReportJitter;
 
+/* What a step takes beyond the one that was simulated, where all GPUs are alike and nobody waits for input. */
+typedef enum {
+    REPORT_LATE_STRAGGLERS, /* for slow GPUs and links: the mean over steps */
+    REPORT_LATE_INPUT,      /* for its input */
+    REPORT_LATE_COUNT
+} ReportLate;
+
 /* Nodes of one kind in a mixed cluster, and what the step makes of them, filled by report/groups.h. */
 typedef struct ReportGroup {
     const char *name, *accelerator; /* borrowed from the Spec */
@@ -113,8 +120,9 @@ typedef struct Report {
     double parameters, active_parameters;
     int gpus;
     bool fits;
-    double short_bytes; /* how much the fullest stage lacks; 0 when it fits */
-    int64_t step_ps;
+    double short_bytes;                 /* how much the fullest stage lacks; 0 when it fits */
+    int64_t step_ps;                    /* as it will be: simulated, and what makes it late */
+    int64_t late_ps[REPORT_LATE_COUNT]; /* of step_ps */
     double tokens_per_s, tokens_per_s_per_gpu, model_flops_per_s_per_gpu, mfu, hfu;
     CostMfuByConvention by_convention;
     double bubble_frac;
@@ -125,7 +133,8 @@ typedef struct Report {
     ReportOwn own;
     const char *const *outside; /* in what the run lies outside all published ones; text for people */
     int outside_count;
-    int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
+    int64_t
+        part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps and late_ps they add up to step_ps */
     int64_t bubble_ps;
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
     double needed_bytes;                               /* peak and context: what must fit */
@@ -166,7 +175,11 @@ typedef struct Report {
 
 typedef struct ReportOptions {
     bool unfold, check;
-    bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
+    bool analytic; /* whatever cluster.network.fidelity says: what a search proves its answer about */
+    bool ideal;    /* the simulated step alone: GPUs are alike, nobody waits for input */
+    const struct Report
+        *like;       /* a run of the same jitter: slow GPUs take the share of the step that they take
+                                * there, and are not simulated again; NULL: they are */
     bool links;      /* what every link of a fabric carries, for report_write_links() */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
@@ -174,6 +187,23 @@ typedef struct ReportOptions {
 /* Spec must be complete (no "auto"). Results live in `arena`. */
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
+
+/* Another simulated step of the scenario, `ideal_ps`, with what makes this report's late: slow GPUs by their share, input by the
+ * time that it takes. */
+int64_t report_late_like(const Report *report, int64_t ideal_ps);
+
+/* Power of a step, and with tokens the days, GPU-hours, money and energy of computing: from the Spec, gpus, tokens_per_s,
+ * bubble_frac, step_ps and late_ps. */
+void report_costs_fill(Report *report);
+
+/* The step that was simulated: nothing makes it late. */
+static inline int64_t report_ideal_ps(const Report *report)
+{
+    int64_t ps = report->step_ps;
+    for (int late = 0; late < REPORT_LATE_COUNT; late++)
+        ps -= report->late_ps[late];
+    return ps;
+}
 
 /* Ranks that were simulated of each pipeline rank. */
 static inline int report_ranks_a_stage(const Report *report)

@@ -5,6 +5,8 @@
 #include "costmodel/params.h"
 #include "report/balance.h"
 #include "report/groups.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "step/step.h"
 #include "traffic/fabric.h"
@@ -128,7 +130,45 @@ static void fill_rates(OrrArena *arena, Report *report)
         report->by_convention.mfu[i] *= cost_peak_flops_per_s(spec) * report->gpus / peak;
 }
 
-static void fill_campaign(Report *report)
+static int64_t late_by(double seconds)
+{
+    return MAX(0, sim_ps(seconds));
+}
+
+static int64_t slow_like(const Report *like, int64_t ideal_ps)
+{
+    return late_by((double)ideal_ps * 1e-12 * (double)like->late_ps[REPORT_LATE_STRAGGLERS] /
+                   (double)report_ideal_ps(like));
+}
+
+int64_t report_late_like(const Report *report, int64_t ideal_ps)
+{
+    const int64_t steps_ps = ideal_ps + slow_like(report, ideal_ps),
+                  fetch_ps = late_by(report->input.fetch_s);
+    return steps_ps + (report->spec->data.prefetch > 0 ? MAX(0, fetch_ps - steps_ps) : fetch_ps);
+}
+
+/* The step as it will be: slow GPUs and links, then input that does not arrive in that time. */
+static bool stretch(const ReportOptions *options, OrrArena *arena, Report *report, GError **error)
+{
+    int64_t *late_ps = report->late_ps;
+    if (options->ideal)
+        return true;
+    if (options->like != NULL)
+        late_ps[REPORT_LATE_STRAGGLERS] = slow_like(options->like, report->step_ps);
+    else if (!report_jitter_fill(report, arena, error))
+        return false;
+    else if (report->jitter.told)
+        late_ps[REPORT_LATE_STRAGGLERS] = late_by(report->jitter.mean_s - (double)report->step_ps * 1e-12);
+    report->step_ps += late_ps[REPORT_LATE_STRAGGLERS];
+    if (!report_input_fill(report, error))
+        return false;
+    late_ps[REPORT_LATE_INPUT] = late_by(report->input.wait_s);
+    report->step_ps += late_ps[REPORT_LATE_INPUT];
+    return true;
+}
+
+void report_costs_fill(Report *report)
 {
     const Spec *spec = report->spec;
     const double pue = spec->cluster.pue > 0 ? spec->cluster.pue : 1;
@@ -138,11 +178,12 @@ static void fill_campaign(Report *report)
     if (spec->training.tokens <= 0) {
         return;
     }
-    const double hours = spec->training.tokens / report->tokens_per_s / 3600;
+    const double hours = spec->training.tokens / report->tokens_per_s / 3600,
+                 busy = (double)report_ideal_ps(report) / (double)report->step_ps;
     report->days = hours / 24;
     report->gpu_hours = hours * report->gpus;
     report->usd = report->gpu_hours * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
-    report->kwh = report->gpu_hours * watts / 1000;
+    report->kwh = hours * (busy * report->step_w + (1 - busy) * report->waiting_w) / 1000;
 }
 
 /* Samples are dealt so that every rank has as many, some twice, and the last step may have fewer.
@@ -256,11 +297,13 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }
+    if (!stretch(options, arena, &report, error))
+        return false;
     fill_rates(arena, &report);
     if (!possible(&report, error))
         return false;
     report_balance_fill(arena, &report);
-    fill_campaign(&report);
+    report_costs_fill(&report);
     fill_epoch(&report);
     *ret_report = report;
     return true;

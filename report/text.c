@@ -252,7 +252,7 @@ static void write_time(const Report *report, GString *out)
     enum { COLUMNS = 4, PER_MILLE = 1000 };
     ReportTime times[REPORT_TIME_COUNT];
     int64_t parts_ps[REPORT_TIME_COUNT], shown[REPORT_TIME_COUNT], share[REPORT_TIME_COUNT];
-    report_times(report->part_ps, report->bubble_ps, times);
+    report_times(report->part_ps, report->bubble_ps, report->late_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         parts_ps[i] = times[i].ps;
     const ReportScale scale = report_page_scale(report->step_ps);

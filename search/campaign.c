@@ -4,39 +4,62 @@
  */
 #include <math.h>
 
-#include "campaign/effective.h"
+#include "answer/answer.h"
 #include "costmodel/params.h"
-#include "report/groups.h"
+#include "report/input.h"
+#include "search/walk.h"
 #include "search/write_internal.h"
 
-SearchCampaign search_campaign(const SearchResult *result, const Spec *spec, const SearchRun *run)
+/* From the figures that the search kept of a run: its step is not simulated again. */
+static bool from_run(const SearchResult *result, const Spec *spec, const SearchRun *run, OrrArena *arena,
+                     Report *report)
 {
-    const double step_tokens = (double)spec->training.global_batch * spec->training.sequence_length;
-    const double pue = fmax(1, spec->cluster.pue), gpus = spec_gpus(spec);
-    const double watts = report_groups_mean_w(spec, run->bubble_frac) * pue;
+    *report = (Report){.spec = spec,
+                       .gpus = (int)spec_gpus(spec),
+                       .step_ps = run->step_ps - run->late_ps[REPORT_LATE_INPUT],
+                       .bubble_frac = run->bubble_frac,
+                       .parameters = cost_parameters(&spec->model, 0, false),
+                       .tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length /
+                                       ((double)run->step_ps * 1e-12)};
+    for (int late = 0; late < REPORT_LATE_COUNT; late++)
+        report->late_ps[late] = run->late_ps[late];
+    if (!report_input_fill(report, NULL)) /* what only evaluates or is skipped; its step has not waited yet */
+        return false;
+    report->step_ps = run->step_ps;
+    report_costs_fill(report);
+    return result->assumed == NULL || answer_live(result->assumed, "search", arena, report, NULL);
+}
+
+/* Kinds of nodes idle differently, and one's own runs know steps by their parts. */
+static bool asked_again(const SearchResult *result, const Spec *spec, OrrArena *arena, Report *report)
+{
+    const AnswerAsk ask = {.run = {.analytic = true},
+                           .residuals = result->residuals,
+                           .own = result->own,
+                           .own_count = result->own_count,
+                           .assumed = result->assumed,
+                           .where = "search"};
+    return answer_ask(spec, NULL, &ask, arena, report, NULL);
+}
+
+SearchCampaign search_campaign(const SearchResult *result, const SearchRun *run)
+{
     SearchCampaign out = {.effective_days = NAN};
-    if (!(spec->training.tokens > 0))
+    if (!(result->space->spec->training.tokens > 0))
         return out;
-    const double hours = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 3600;
-    Report report = {.spec = spec,
-                     .gpus = (int)gpus,
-                     .step_ps = run->step_ps,
-                     .bubble_frac = run->bubble_frac,
-                     .parameters = cost_parameters(&spec->model, 0, false),
-                     .step_w = watts * gpus,
-                     .waiting_w = report_groups_mean(spec, REPORT_MEAN_WAITING_W) * pue * gpus,
-                     .days = hours / 24,
-                     .gpu_hours = hours * gpus,
-                     .usd = hours * gpus * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR),
-                     .kwh = hours * gpus * watts / 1000};
+    g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
-    if (result->assumed != NULL && campaign_effective_fill(result->assumed, "search", arena, &report, NULL) &&
-        report.effective.told)
-        out.effective_days = report.effective.days;
+    Report report;
+    search_point_dealt(result->space, run->id, spec);
+    const bool whole = spec->cluster.group_count > 0 || result->own_count > 0;
+    if (whole ? asked_again(result, spec, arena, &report) : from_run(result, spec, run, arena, &report)) {
+        out.days = report.days;
+        out.gpu_hours = report.gpu_hours;
+        out.usd = report.usd;
+        out.kwh = report.kwh;
+        if (report.effective.told)
+            out.effective_days = report.effective.days;
+    }
     orr_arena_free(arena);
-    out.days = report.days;
-    out.gpu_hours = report.gpu_hours;
-    out.usd = report.usd;
-    out.kwh = report.kwh;
     return out;
 }

@@ -48,7 +48,7 @@ static bool choose_freely(const Spec *spec, double reserve_bytes, const OrrStop 
                           bool *ret_fits, GError **error)
 {
     const SearchOptions options = {
-        .top = 1, .best_only = true, .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
+        .top = 1, .best_only = true, .ideal = true, .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
     SearchResult result;
     *ret_spec = *spec;
     ret_spec->search.reserve_memory_bytes = reserve_bytes;

@@ -31,10 +31,10 @@ static bool better(const Outcome *a, const Outcome *b)
 
 static bool try_spec(const Spec *spec, Outcome *ret_outcome, GError **error)
 {
-    static const ReportOptions plain;
+    static const ReportOptions ideal = {.ideal = true};
     OrrArena *arena = orr_arena_new();
     Report report;
-    const bool ok = report_run(spec, NULL, &plain, arena, &report, error);
+    const bool ok = report_run(spec, NULL, &ideal, arena, &report, error);
     if (ok) {
         const double context = spec->execution.framework.allocator.context_bytes;
         *ret_outcome =

@@ -62,7 +62,7 @@ static void list_machines(const Spec *const *kinds, int count, SearchPareto *fro
 /* Effective over compute days of the whole run, less 1; 0 where no failures are modelled, or their days are not known. */
 static double beyond_computing(const SearchMachine *machine, const SearchRun *run)
 {
-    const SearchCampaign campaign = search_campaign(&machine->result, machine->spec, run);
+    const SearchCampaign campaign = search_campaign(&machine->result, run);
     return isnan(campaign.effective_days) ? 0 : campaign.effective_days / campaign.days - 1;
 }
 

@@ -82,7 +82,7 @@ static void write_run(OrrJsonWriter *w, const SearchMachine *machine, const Sear
 {
     search_point_dealt(machine->result.space, run->id, scratch);
     search_write_choice(w, machine->spec, scratch);
-    search_write_figures(w, &machine->result, machine->spec, run);
+    search_write_figures(w, &machine->result, run);
 }
 
 static void write_machine(OrrJsonWriter *w, const SearchMachine *machine, Spec *scratch)

@@ -2,6 +2,7 @@
 #include "base/crew.h"
 #include "search/search_internal.h"
 
+#include "search/late.h"
 #include "search/limits.h"
 #include "search/plain.h"
 #include "step/step.h"
@@ -266,6 +267,8 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
         g_array_free(survivors, TRUE);
     }
     search_answer(&search);
+    if (!options->ideal)
+        search_settle(&result, spec);
     result.seconds = g_timer_elapsed(search.timer, NULL);
     tell(&search, 1);
     const bool some = search.runs->len > 0 || result.open > 0;

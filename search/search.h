@@ -11,6 +11,7 @@
 #include "base/stop.h"
 #include "base/team.h"
 #include "campaign/effective.h"
+#include "ledger/own.h"
 #include "ledger/residuals.h"
 #include "report/report.h"
 #include "search/bound.h"
@@ -26,6 +27,7 @@ typedef struct SearchRun {
     double host_bytes; /* activations in the host's memory, of the fullest GPU */
     double tokens_per_s_per_gpu, mfu, bubble_frac;
     int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
+    int64_t late_ps[REPORT_LATE_COUNT];         /* of step_ps, in what a search reports: search/late.h */
 } SearchRun;
 
 typedef struct SearchOptions {
@@ -33,10 +35,11 @@ typedef struct SearchOptions {
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
     const CampaignAssumed
-        *assumed;        /* costs of several machines are those of effective days; NULL: of compute days */
-    bool best_only;      /* no sensitivity, and no misses when something fits */
-    double max_seconds;  /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
-    OrrStop stop;        /* stops with what is known, whatever that is */
+        *assumed;       /* costs of several machines are those of effective days; NULL: of compute days */
+    bool best_only;     /* no sensitivity, and no misses when something fits */
+    bool ideal;         /* only which is best is asked: steps stay those that are simulated (search/late.h) */
+    double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
+    OrrStop stop;       /* stops with what is known, whatever that is */
     const OrrTeam *team; /* that searches together (search/team.h); NULL: this process alone */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);
@@ -64,8 +67,10 @@ typedef struct SearchSlack {
 
 typedef struct SearchResult {
     SearchSpace *space;
-    const LedgerResiduals *residuals;   /* for the intervals of what is written; NULL: none */
-    const CampaignAssumed *assumed;     /* for effective days of what is written; NULL: compute days alone */
+    const LedgerResiduals *residuals; /* for the intervals of what is written; NULL: none */
+    const CampaignAssumed *assumed;   /* for effective days of what is written; NULL: compute days alone */
+    const LedgerOwnRun *own;          /* one's own measured runs, which correct what is written */
+    int own_count;
     int64_t points;                     /* valid assignments */
     int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
     int64_t evaluated;                  /* bounded one by one, not as part of a group */

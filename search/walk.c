@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/bound_parts.h"
+#include "search/late.h"
 #include "search/limits.h"
 #include "search/mixed.h"
 
@@ -443,7 +444,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
 
 bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *ret_run)
 {
-    const ReportOptions options = {.analytic = true};
+    const ReportOptions options = {.analytic = true, .ideal = true};
     OrrArena *arena = orr_arena_new();
     Report report;
     const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
@@ -459,11 +460,9 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
             search_limits_tiers(MAX(below->host_bytes - below->host_capacity_bytes,
                                     below->nvme_bytes - below->nvme_capacity_bytes),
                                 ret_run);
-        ret_run->step_ps = report.step_ps;
+        search_run_take_step(&report, ret_run);
         ret_run->peak_bytes = report.peak_bytes;
         ret_run->reserved_bytes = report.reserved_bytes;
-        ret_run->tokens_per_s_per_gpu = report.tokens_per_s_per_gpu;
-        ret_run->mfu = report.mfu;
         ret_run->bubble_frac = report.bubble_frac;
         ret_run->bubble_ps = report.bubble_ps;
         memcpy(ret_run->part_ps, report.part_ps, sizeof ret_run->part_ps);

@@ -1,10 +1,9 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
 #include <string.h>
 
+#include "answer/answer.h"
 #include "base/text.h"
 #include "spec/notes.h"
-#include "ledger/interval.h"
-#include "ledger/memory.h"
 #include "report/parts.h"
 #include "search/hardware.h"
 #include "search/limits.h"
@@ -125,19 +124,21 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 /* --- points --- */
 
 static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
-                         const LedgerResiduals *residuals, const CampaignAssumed *assumed, GError **error)
+                         const SearchResult *result, GError **error)
 {
-    const ReportOptions options = {.analytic = true};
+    const AnswerAsk ask = {.run = {.analytic = true},
+                           .residuals = result->residuals,
+                           .own = result->own,
+                           .own_count = result->own_count,
+                           .assumed = result->assumed,
+                           .where = "search"};
     OrrArena *arena = orr_arena_new();
     Report report;
-    bool ok = report_run(spec, source, &options, arena, &report, error);
+    bool ok = answer_ask(spec, source, &ask, arena, &report, error);
     if (ok) {
         g_autoptr(GString) text = g_string_new(NULL);
-        ledger_interval_fill(residuals, arena, &report);
-        ledger_memory_fill(residuals, NULL, &report);
-        ok = assumed == NULL || campaign_effective_fill(assumed, "search", arena, &report, error);
         report_write_json(&report, text);
-        OrrJsonDoc *doc = ok ? orr_json_parse(text->str, text->len, "report", error) : NULL;
+        OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "report", error);
         ok = doc != NULL;
         if (ok)
             orr_jw_node(w, "report", orr_json_root(doc));
@@ -168,8 +169,7 @@ static void write_campaign(OrrJsonWriter *w, const SearchCampaign *campaign)
     orr_jw_number(w, "effective_days", campaign->effective_days);
 }
 
-void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
-                          const SearchRun *run)
+void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const SearchRun *run)
 {
     ReportTime times[REPORT_TIME_COUNT];
     orr_jw_ps(w, "step_s", run->step_ps);
@@ -179,9 +179,9 @@ void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Sp
     orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
     if (run->host_bytes > 0)
         orr_jw_number(w, "host_bytes", run->host_bytes);
-    const SearchCampaign campaign = search_campaign(result, spec, run);
+    const SearchCampaign campaign = search_campaign(result, run);
     write_campaign(w, &campaign);
-    report_times(run->part_ps, run->bubble_ps, times);
+    report_times(run->part_ps, run->bubble_ps, run->late_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         orr_jw_ps(w, times[i].key, times[i].ps);
@@ -211,11 +211,10 @@ static bool write_point(Writing *writing, const SearchResult *result, const Sear
     search_write_choice(w, writing->result->space->spec, writing->scratch);
     if (style == MISSES)
         write_short(w, result->space->spec, run);
-    if (style == REPORTS && !write_report(w, writing->scratch, writing->source, writing->result->residuals,
-                                          writing->result->assumed, error))
+    if (style == REPORTS && !write_report(w, writing->scratch, writing->source, writing->result, error))
         return false;
     if (style != REPORTS)
-        search_write_figures(w, result, result->space->spec, run);
+        search_write_figures(w, result, run);
     orr_jw_end(w, '}');
     return true;
 }
@@ -312,9 +311,9 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
 }
 
 /* Two cells, empty where the scenario does not say its tokens or what fails. */
-static void append_days(GString *line, const SearchResult *result, const Spec *spec, const SearchRun *run)
+static void append_days(GString *line, const SearchResult *result, const SearchRun *run)
 {
-    const SearchCampaign campaign = search_campaign(result, spec, run);
+    const SearchCampaign campaign = search_campaign(result, run);
     const double days = campaign.days, effective = campaign.effective_days;
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     g_string_append_printf(line, ",%s", days > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", days) : "");
@@ -384,7 +383,7 @@ void search_write_csv(const SearchResult *result, GString *out)
             }
         g_string_append_printf(line, ",%s,%g", spec_word(&spec_words_offload, (int)spec->offload.scheme),
                                spec->offload.ratio);
-        append_days(line, result, spec, run);
+        append_days(line, result, run);
         g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);
         orr_table_row(table, (const char *const *)cells);
     }

@@ -11,8 +11,7 @@ const char *search_bound_words(SearchBoundKind kind);
 
 /* Members of an open object: what "auto" became; a run's figures; the certificate. */
 void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen);
-void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
-                          const SearchRun *run);
+void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const SearchRun *run);
 /* Of the scenario's tokens; all 0 without them. */
 typedef struct SearchCampaign {
     double days;                /* of computing */
@@ -20,7 +19,7 @@ typedef struct SearchCampaign {
     double gpu_hours, usd, kwh; /* of the effective days where they are known */
 } SearchCampaign;
 
-SearchCampaign search_campaign(const SearchResult *result, const Spec *spec, const SearchRun *run);
+SearchCampaign search_campaign(const SearchResult *result, const SearchRun *run);
 void search_write_certificate(OrrJsonWriter *w, const SearchResult *result);
 
 #endif

@@ -1,6 +1,6 @@
 /* search/write_text.c - a search's answer as a page of text, at most 100 columns. */
+#include "answer/answer.h"
 #include "base/text.h"
-#include "ledger/interval.h"
 #include "report/groups.h"
 #include "report/page.h"
 #include "report/parts.h"
@@ -123,8 +123,8 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
     ReportTime mine[REPORT_TIME_COUNT], theirs[REPORT_TIME_COUNT];
     char more[ORR_TEXT_SIZE], part[ORR_TEXT_SIZE];
     int largest = 0, least = 0;
-    report_times(best->part_ps, best->bubble_ps, theirs);
-    report_times(run->part_ps, run->bubble_ps, mine);
+    report_times(best->part_ps, best->bubble_ps, best->late_ps, theirs);
+    report_times(run->part_ps, run->bubble_ps, run->late_ps, mine);
     if (run->step_ps == best->step_ps) {
         g_string_append_printf(out, "%*sas fast\n", POINT_COLUMN, "");
         return;
@@ -150,15 +150,16 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
 /* The interval around the best: that of `run`. */
 static void append_interval(GString *out, const SearchResult *result, const SearchRun *run)
 {
-    const ReportOptions options = {.analytic = true};
+    const AnswerAsk ask = {.run = {.analytic = true},
+                           .residuals = result->residuals,
+                           .own = result->own,
+                           .own_count = result->own_count};
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
     Report report;
     search_point_dealt(result->space, run->id, spec);
-    const bool ran = result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL);
-    if (ran)
-        ledger_interval_fill(result->residuals, arena, &report);
+    const bool ran = result->residuals != NULL && answer_ask(spec, NULL, &ask, arena, &report, NULL);
     if (ran && report.interval_coverage > 0) {
         g_autofree char *line = g_strdup_printf(
             "%s to %s (%.0f %% of comparable published runs)", orr_text_seconds(low, report.interval_low_s),
@@ -173,7 +174,7 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
 static void append_campaign(GString *out, const SearchResult *result, const SearchRun *run)
 {
     const Spec *spec = result->space->spec;
-    const SearchCampaign campaign = search_campaign(result, spec, run);
+    const SearchCampaign campaign = search_campaign(result, run);
     char days[ORR_TEXT_SIZE], computing[ORR_TEXT_SIZE], cost[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
     if (!(campaign.days > 0))
         return;

@@ -283,7 +283,6 @@ static bool take_together(const Comparison *comparison, CompareField *field, Spe
 /* A with this field of B. Where the GPUs or the model's degrees change, data parallelism follows. */
 static void try_alone(const Comparison *comparison, CompareField *field)
 {
-    const ReportOptions options = {.unfold = false};
     const Spec *a = comparison->a->spec, *b = comparison->b->spec;
     g_autofree Spec *spec = g_new(Spec, 1);
     GError *error = NULL;
@@ -307,6 +306,8 @@ static void try_alone(const Comparison *comparison, CompareField *field)
     const int64_t split = (int64_t)spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
     if (strcmp(field->key, "parallel.data") != 0 && split > 0 && spec_gpus(spec) % split == 0)
         spec->parallel.data = (int)(spec_gpus(spec) / split);
+    const bool same = memcmp(&spec->jitter, &a->jitter, sizeof a->jitter) == 0;
+    const ReportOptions options = {.like = same ? comparison->a : NULL};
     OrrArena *arena = orr_arena_new();
     if (spec_check(spec, "alone", &error) && report_run(spec, NULL, &options, arena, &report, &error)) {
         field->tried = true;

@@ -69,8 +69,8 @@ static void add_summary(const Comparison *comparison, GArray *rows)
 static void add_time(const Comparison *comparison, GArray *rows)
 {
     ReportTime a[REPORT_TIME_COUNT], b[REPORT_TIME_COUNT];
-    report_times(comparison->a->part_ps, comparison->a->bubble_ps, a);
-    report_times(comparison->b->part_ps, comparison->b->bubble_ps, b);
+    report_times(comparison->a->part_ps, comparison->a->bubble_ps, comparison->a->late_ps, a);
+    report_times(comparison->b->part_ps, comparison->b->bubble_ps, comparison->b->late_ps, b);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         add_row(rows, "time", a[i].key, a[i].label, (double)a[i].ps * 1e-12, (double)b[i].ps * 1e-12);
 }

@@ -9,9 +9,10 @@
 
 #define MORE 1.1 /* of a resource */
 
-static bool simulate(const Spec *spec, Report *ret_report)
+/* Slow GPUs take the share of the step that they take of `like`. */
+static bool simulate(const Spec *spec, const Report *like, Report *ret_report)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.like = like};
     OrrArena *arena = orr_arena_new();
     const bool ok =
         spec_check(spec, "explain", NULL) && report_run(spec, NULL, &options, arena, ret_report, NULL);
@@ -100,6 +101,19 @@ static void more_servers(Spec *spec)
     servers->update_bytes_per_s *= MORE;
 }
 
+static void more_input(Spec *spec)
+{
+    spec->storage.read_bytes_per_s *= MORE;
+    spec->storage.node_bytes_per_s *= MORE;
+    spec->data.front_end_bytes_per_s *= MORE;
+    spec->data.tokens_per_s *= MORE;
+}
+
+static bool has_data(const Spec *spec)
+{
+    return spec->data.given;
+}
+
 static bool goes_below(const Spec *spec)
 {
     return spec_offloads(&spec->offload) || spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER;
@@ -124,6 +138,7 @@ static const struct {
     {"host_link", "links to the host", more_host_link, goes_below},
     {"disks", "the nodes' disks", more_disks, goes_below},
     {"servers", "the servers' connections and sums", more_servers, has_servers},
+    {"input", "the input (storage, its way to the nodes, preparation)", more_input, has_data},
 };
 
 static int compare_binds(gconstpointer a, gconstpointer b)
@@ -136,20 +151,22 @@ static void find_binds(const Report *report, GArray *binds)
 {
     g_autofree Spec *spec = g_new(Spec, 1);
     const double step = (double)report->step_ps;
-    const ExplainBind bubble = {"bubble", "the pipeline bubble", (double)report->bubble_ps / step};
+    const ExplainBind waits[] = {
+        {"bubble", "the pipeline bubble", (double)report->bubble_ps / step},
+        {"stragglers", "slow GPUs and links", (double)report->late_ps[REPORT_LATE_STRAGGLERS] / step}};
     for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
         Report faster;
         if (resources[i].there != NULL && !resources[i].there(report->spec))
             continue;
         *spec = *report->spec;
         resources[i].more(spec);
-        if (!simulate(spec, &faster))
+        if (!simulate(spec, report, &faster))
             continue;
         const double gain = 1 - (double)faster.step_ps / step;
         const ExplainBind bind = {resources[i].key, resources[i].words, gain / (1 - 1 / MORE)};
         g_array_append_val(binds, bind);
     }
-    g_array_append_val(binds, bubble);
+    g_array_append_vals(binds, waits, report->jitter.told ? 2 : 1);
     g_array_sort(binds, compare_binds);
 }
 
@@ -198,7 +215,7 @@ static void try_set(Trial *trial, char *set)
         change.set[count++] = g_strdup("parallel.virtual_stages=1");
     }
     const bool offered = is_offered(trial);
-    if (!offered || !simulate(trial->spec, &report)) {
+    if (!offered || !simulate(trial->spec, trial->report, &report)) {
         trial->explanation->refused += offered ? 1 : 0;
         for (int i = 0; i < count; i++)
             g_free(change.set[i]);

@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign search plan jobs kernels calibrate plots html api cli"
+rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign answer search plan jobs kernels calibrate plots html api cli"
 max_lines=500
 max_function_lines=70
 
@@ -27,14 +27,15 @@ allowed() {
     exchange) echo "spec schedule base" ;;
     ledger) echo "report step program sim costmodel spec schedule base" ;;
     campaign) echo "report step program sim costmodel spec schedule base" ;;
-    search) echo "campaign ledger report step program sim costmodel spec schedule base" ;;
-    plan) echo "campaign search ledger report step program sim costmodel spec schedule base" ;;
+    answer) echo "campaign ledger report step program sim costmodel spec schedule base" ;;
+    search) echo "answer campaign ledger report step program sim costmodel spec schedule base" ;;
+    plan) echo "answer campaign search ledger report step program sim costmodel spec schedule base" ;;
     jobs) echo "base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "study report base" ;;
     html) echo "plots study report step program sim costmodel spec schedule base" ;;
-    api) echo "jobs html plots campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
+    api) echo "jobs html plots answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac
 }

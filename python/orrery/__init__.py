@@ -61,22 +61,24 @@ class _Bar:
 
 
 def run(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None, unfold: bool = False,
-        check: bool = False, **fields: Any) -> Report:
-    """Simulates one training step. `check` verifies the engine's invariants, `unfold` simulates every rank on its own."""
+        check: bool = False, own_runs: Optional[str] = None, **fields: Any) -> Report:
+    """Simulates one training step. `check` verifies the engine's invariants, `unfold` simulates every rank on its own.
+    `own_runs`: a file of your own measured runs, which correct steps, days and costs."""
     sets = _sets(set, fields)
     with Handle(scenario, sets) as handle:
-        text = handle.ask("run", {"memory_reserve": memory_reserve, "unfold": unfold, "check": check})
+        text = handle.ask("run", {"memory_reserve": memory_reserve, "unfold": unfold, "check": check,
+                                   "own_runs": own_runs})
     return Report(json.loads(text), scenario, sets)
 
 
 def search(scenario: Scenario, set: Sets = None, *, top: Optional[int] = None, jobs: Optional[int] = None,
            max_seconds: Optional[float] = None, exhaustive: bool = False, memory_reserve: Optional[str] = None,
-           progress: bool = False, **fields: Any) -> Search:
+           own_runs: Optional[str] = None, progress: bool = False, **fields: Any) -> Search:
     """The best configuration of every field that is "auto", with proof."""
     with _Bar("searching", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Search(json.loads(handle.ask("search", {
             "top": top, "jobs": jobs, "max_seconds": max_seconds, "exhaustive": exhaustive,
-            "memory_reserve": memory_reserve})))
+            "memory_reserve": memory_reserve, "own_runs": own_runs})))
 
 
 def _several(values: Any) -> Optional[List[Any]]:
@@ -87,19 +89,22 @@ def _several(values: Any) -> Optional[List[Any]]:
 def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
          gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
          accelerators: "str | Sequence[str] | None" = None, clusters: "str | Sequence[str] | None" = None,
-         memory_reserve: Optional[str] = None, progress: bool = False, **fields: Any) -> Plan:
+         memory_reserve: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False,
+         **fields: Any) -> Plan:
     """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs."""
     with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
             "deadline": deadline, "budget_usd": budget_usd, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
-            "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve})))
+            "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve,
+            "own_runs": own_runs})))
 
 
-def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None, **fields: Any) -> Answer:
+def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None,
+            own_runs: Optional[str] = None, **fields: Any) -> Answer:
     """What binds the step, and what single changes would bring, each simulated."""
     with Handle(scenario, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve})))
+        return Answer(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve, "own_runs": own_runs})))
 
 
 def campaign(scenario: Scenario, set: Sets = None, *, replicas: Optional[int] = None, seed: Optional[int] = None,

@@ -65,8 +65,8 @@ static char *differences(const SearchRun *run, const SearchRun *other)
 {
     ReportTime mine[REPORT_TIME_COUNT], theirs[REPORT_TIME_COUNT];
     GString *out = g_string_new(NULL);
-    report_times(run->part_ps, run->bubble_ps, mine);
-    report_times(other->part_ps, other->bubble_ps, theirs);
+    report_times(run->part_ps, run->bubble_ps, run->late_ps, mine);
+    report_times(other->part_ps, other->bubble_ps, other->late_ps, theirs);
     for (int i = 0; i < REPORT_TIME_COUNT; i++) {
         const double more_s = (double)(mine[i].ps - theirs[i].ps) * 1e-12;
         if (fabs(more_s) > 0.005 * (double)other->step_ps * 1e-12)

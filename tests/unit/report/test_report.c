@@ -29,8 +29,9 @@ static void test_json_keys(void)
                                        "training",
                                        "chosen"};
     static const char *const time_keys[] = {
-        "compute_s",   "recompute_s", "tensor_comm_s", "context_comm_s", "expert_comm_s", "pipeline_comm_s",
-        "data_comm_s", "offload_s",   "optimizer_s",   "bubble_s",       "other_s"};
+        "compute_s",       "recompute_s",  "tensor_comm_s", "context_comm_s", "expert_comm_s",
+        "pipeline_comm_s", "data_comm_s",  "offload_s",     "optimizer_s",    "bubble_s",
+        "other_s",         "stragglers_s", "input_s"};
     static const char *const stage_keys[] = {"stage",           "weights_bytes",     "gradients_bytes",
                                              "optimizer_bytes", "activations_bytes", "workspace_bytes",
                                              "reserved_bytes",  "peak_bytes"};
@@ -64,7 +65,7 @@ static void test_json_times_add_up(void)
     g_autoptr(GString) out = g_string_new(NULL);
     report_write_json(&f->report, out);
     ReportTime times[REPORT_TIME_COUNT];
-    report_times(f->report.part_ps, f->report.bubble_ps, times);
+    report_times(f->report.part_ps, f->report.bubble_ps, f->report.late_ps, times);
     int64_t sum = 0;
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         sum += ps_of(out->str, times[i].key);

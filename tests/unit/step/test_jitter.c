@@ -191,7 +191,7 @@ static void test_every_schedule(void)
 
 static Report run_report(const char *text, const char *jitter, Spec *spec, OrrArena *arena)
 {
-    static const ReportOptions plain;
+    static const ReportOptions ideal = {.ideal = true};
     GError *error = NULL;
     Report report;
     const char *sets[] = {NULL, NULL};
@@ -202,7 +202,7 @@ static Report run_report(const char *text, const char *jitter, Spec *spec, OrrAr
     spec_load_json(orr_json_root(doc), "jitter", sets, false, spec, NULL, &error);
     g_assert_no_error(error);
     orr_json_free(doc);
-    report_run(spec, NULL, &plain, arena, &report, &error);
+    report_run(spec, NULL, &ideal, arena, &report, &error);
     g_assert_no_error(error);
     return report;
 }

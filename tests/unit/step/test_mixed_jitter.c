@@ -22,7 +22,7 @@ static const char *const shapes[] = {
 
 static Report run(const char *cluster, const char *parallel, const char *jitter, Spec *spec, OrrArena *arena)
 {
-    static const ReportOptions plain;
+    static const ReportOptions ideal = {.ideal = true};
     GError *error = NULL;
     Report report;
     g_autofree char *text = g_strdup_printf(
@@ -35,7 +35,7 @@ static Report run(const char *cluster, const char *parallel, const char *jitter,
     spec_load_json(orr_json_root(doc), "jitter", NULL, true, spec, NULL, &error);
     g_assert_no_error(error);
     orr_json_free(doc);
-    report_run(spec, NULL, &plain, arena, &report, &error);
+    report_run(spec, NULL, &ideal, arena, &report, &error);
     g_assert_no_error(error);
     report_jitter_fill(&report, arena, &error);
     g_assert_no_error(error);
