@@ -68,12 +68,6 @@ void plan_clear(Plan *plan)
 static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
 {
     const Spec *spec = report->spec;
-    point->tensor = spec->parallel.tensor;
-    point->context = spec->parallel.context;
-    point->pipeline = spec->parallel.pipeline;
-    point->virtual_stages = spec->parallel.virtual_stages;
-    point->data = spec->parallel.data;
-    point->micro_batch = spec->training.micro_batch;
     point->microbatches = spec_microbatches(spec);
     point->global_batch = spec->training.global_batch;
     point->spec = g_memdup2(spec, sizeof *spec);

@@ -15,8 +15,7 @@
 
 typedef struct PlanPoint {
     int gpus, nodes;
-    int tensor, context, pipeline, virtual_stages, data, micro_batch, microbatches;
-    int global_batch;
+    int microbatches, global_batch;
     char *reason; /* why it cannot be simulated; NULL: it was */
     Spec *spec;   /* all that was simulated; NULL: nothing */
     bool fits;

@@ -296,8 +296,8 @@ static void write_row(const Plan *plan, int index, const Configurations *list, O
     report_page_whole(cell[1], point->gpus);
     if (point->reason == NULL) {
         letter(cell[2], list->of[index]);
-        g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->data);
-        g_snprintf(cell[4], ORR_TEXT_SIZE, "%d", point->micro_batch);
+        g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->spec->parallel.data);
+        g_snprintf(cell[4], ORR_TEXT_SIZE, "%d", point->spec->training.micro_batch);
         report_page_whole(cell[5], point->global_batch);
         step_text(cell[6], point->step_s);
         g_snprintf(cell[7], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);

@@ -7,6 +7,7 @@
 #include "report/describe.h"
 #include "report/effective.h"
 #include "report/page.h"
+#include "search/axes.h"
 #include "search/scenario.h"
 
 static const PlanPoint *point_at(const Plan *plan, int index)
@@ -25,6 +26,16 @@ static void write_positive(OrrJsonWriter *w, const char *key, double value)
         orr_jw_null(w, key);
 }
 
+/* What a configuration is told by. */
+static void write_degrees(OrrJsonWriter *w, const Spec *spec)
+{
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (axes[i].planned)
+            search_axis_write(&axes[i], w, search_axis_member(&axes[i]), spec);
+}
+
 static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint *point)
 {
     if (point == NULL) {
@@ -36,12 +47,7 @@ static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint 
     orr_jw_text(w, "reason", point->reason);
     if (point->reason == NULL) {
         orr_jw_int(w, "nodes", point->nodes);
-        orr_jw_int(w, "tensor", point->tensor);
-        orr_jw_int(w, "context", point->context);
-        orr_jw_int(w, "pipeline", point->pipeline);
-        orr_jw_int(w, "virtual_stages", point->virtual_stages);
-        orr_jw_int(w, "data", point->data);
-        orr_jw_int(w, "micro_batch", point->micro_batch);
+        write_degrees(w, point->spec);
         orr_jw_int(w, "global_batch", point->global_batch);
         orr_jw_int(w, "microbatches", point->microbatches);
         orr_jw_bool(w, "fits", point->fits);
@@ -189,12 +195,22 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
 
 /* --- CSV: a row a point --- */
 
-#define CSV_COLUMNS 30
-
 static void add_number(GPtrArray *cells, double value, bool known)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     g_ptr_array_add(cells, g_strdup(known ? g_ascii_formatd(text, sizeof text, "%.15g", value) : ""));
+}
+
+/* `spec` NULL: empty cells; `asked` NULL: the headers. */
+static void add_degrees(GPtrArray *cells, const Spec *asked, const Spec *spec)
+{
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (axes[i].planned)
+            g_ptr_array_add(cells, asked == NULL  ? g_strdup(search_axis_column(&axes[i]))
+                                   : spec != NULL ? search_axis_cell(&axes[i], spec)
+                                                  : g_strdup(""));
 }
 
 static void write_csv_point(const Plan *plan, int index, OrrTable *table)
@@ -208,12 +224,7 @@ static void write_csv_point(const Plan *plan, int index, OrrTable *table)
     g_ptr_array_add(cells, g_strdup(index == plan->chosen ? "true" : "false"));
     g_ptr_array_add(cells, g_strdup(known ? (point->fits ? "true" : "false") : ""));
     add_number(cells, point->nodes, known);
-    add_number(cells, point->tensor, known);
-    add_number(cells, point->context, known);
-    add_number(cells, point->pipeline, known);
-    add_number(cells, point->virtual_stages, known);
-    add_number(cells, point->data, known);
-    add_number(cells, point->micro_batch, known);
+    add_degrees(cells, plan->asked, point->spec);
     add_number(cells, point->step_s, known);
     add_number(cells, point->tokens_per_s, known);
     add_number(cells, point->tokens_per_s_per_gpu, known);
@@ -232,43 +243,37 @@ static void write_csv_point(const Plan *plan, int index, OrrTable *table)
     g_ptr_array_add(cells, g_strdup(known ? report_memory_word(point->memory_verdict) : ""));
     g_ptr_array_add(cells, known ? report_configuration(point->spec) : g_strdup(""));
     add_number(cells, point->effective.days, point->effective.told);
-    g_assert(cells->len == CSV_COLUMNS);
     orr_table_row(table, (const char *const *)cells->pdata);
 }
 
 void plan_write_csv(const PlanPage *page, GString *out)
 {
-    static const char *const headers[CSV_COLUMNS] = {"accelerator",
-                                                     "cluster",
-                                                     "gpus",
-                                                     "answer",
-                                                     "fits",
-                                                     "nodes",
-                                                     "tensor",
-                                                     "context",
-                                                     "pipeline",
-                                                     "virtual_stages",
-                                                     "data",
-                                                     "micro_batch",
-                                                     "step_s",
-                                                     "tokens_per_s",
-                                                     "tokens_per_s_per_gpu",
-                                                     "mfu",
-                                                     "hfu",
-                                                     "efficiency_frac",
-                                                     "days",
-                                                     "days_low",
-                                                     "days_high",
-                                                     "gpu_hours",
-                                                     "usd",
-                                                     "kwh",
-                                                     "short_bytes",
-                                                     "reason",
-                                                     "global_batch",
-                                                     "memory_verdict",
-                                                     "configuration",
-                                                     "effective_days"};
-    OrrTable *table = orr_table_new(headers, CSV_COLUMNS);
+    static const char *const before[] = {"accelerator", "cluster", "gpus", "answer", "fits", "nodes"};
+    static const char *const behind[] = {"step_s",
+                                         "tokens_per_s",
+                                         "tokens_per_s_per_gpu",
+                                         "mfu",
+                                         "hfu",
+                                         "efficiency_frac",
+                                         "days",
+                                         "days_low",
+                                         "days_high",
+                                         "gpu_hours",
+                                         "usd",
+                                         "kwh",
+                                         "short_bytes",
+                                         "reason",
+                                         "global_batch",
+                                         "memory_verdict",
+                                         "configuration",
+                                         "effective_days"};
+    g_autoptr(GPtrArray) headers = g_ptr_array_new_with_free_func(g_free);
+    for (gsize i = 0; i < G_N_ELEMENTS(before); i++)
+        g_ptr_array_add(headers, g_strdup(before[i]));
+    add_degrees(headers, NULL, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(behind); i++)
+        g_ptr_array_add(headers, g_strdup(behind[i]));
+    OrrTable *table = orr_table_new((const char *const *)headers->pdata, (int)headers->len);
     for (int i = 0; i < page->count; i++)
         for (int point = 0; point < (int)page->plans[i].points->len; point++)
             write_csv_point(&page->plans[i], point, table);

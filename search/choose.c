@@ -1,35 +1,18 @@
 /* search/choose.c - see choose.h. */
 #include "search/choose.h"
 
+#include "search/axes.h"
 #include "search/hardware.h"
 #include "search/search.h"
-#include "spec/placement.h"
 
 bool search_has_auto(const Spec *spec)
 {
-    const SpecParallel *parallel = &spec->parallel;
-    const int fields[] = {spec->training.micro_batch,
-                          (int)spec->training.recompute.mode,
-                          parallel->tensor,
-                          parallel->sequence_parallel,
-                          parallel->context,
-                          parallel->pipeline,
-                          parallel->virtual_stages,
-                          (int)parallel->schedule,
-                          parallel->data,
-                          parallel->expert,
-                          parallel->expert_tensor,
-                          (int)parallel->moe_dispatcher,
-                          parallel->zero,
-                          parallel->zero_group_gpus,
-                          (int)spec->execution.attention,
-                          spec->offload.activation_layers,
-                          (int)spec->offload.scheme};
-    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
-        if (fields[i] == SPEC_AUTO)
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (search_axis_is_auto(&axes[i], spec))
             return true;
-    return spec_order_is_auto(spec) || (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0 ||
-           spec->search.precision != 0;
+    return false;
 }
 
 static unsigned schedules_to_choose_from(void)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crew.h"
+#include "search/axes.h"
 #include "search/hardware.h"
 #include "search/probe.h"
 #include "search/space_parts.h"
@@ -264,28 +265,31 @@ void search_tables_unpack(SearchTables *tables, int index, int kind, SearchCosts
 
 /* Everything that a layer's cost depends on. */
 typedef struct TableKey {
-    int of[15];
+    int count, of[SEARCH_AXES_MOST + 2];
 } TableKey;
 
 static TableKey key_of(const SearchSpace *space, const SearchGroup *group)
 {
-    const bool alike = search_placed_alike(space, group);
-    const bool apart = group->pipeline > 1 && search_pipelines_apart(space->spec);
-    return (TableKey){{group->precision, group->tensor, group->sequence_parallel, group->context,
-                       group->expert, group->expert_tensor, group->micro_batch, group->attention,
-                       (int)group->overlap, group->microbatches > 1, alike ? 0 : group->data,
-                       alike ? 0 : group->pipeline, alike ? 0 : group->order, group->dispatcher, apart}};
+    TableKey key = {0};
+    const unsigned keys =
+        SEARCH_KEY_COST | (search_placed_alike(space, group) ? 0 : (unsigned)SEARCH_KEY_PLACED);
+    key.count = search_axes_key(group, keys, key.of);
+    key.of[key.count++] = group->microbatches > 1;
+    key.of[key.count++] = group->pipeline > 1 && search_pipelines_apart(space->spec);
+    return key;
 }
 
 static guint key_hash(gconstpointer key)
 {
     const TableKey *table = key;
-    return search_ints_hash(table->of, G_N_ELEMENTS(table->of));
+    return search_ints_hash(table->of, (gsize)table->count);
 }
 
 static gboolean key_equal(gconstpointer a, gconstpointer b)
 {
-    return memcmp(a, b, sizeof(TableKey)) == 0;
+    const TableKey *one = a, *other = b;
+    return one->count == other->count &&
+           memcmp(one->of, other->of, sizeof one->of[0] * (gsize)one->count) == 0;
 }
 
 void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/axes.h"
 #include "search/mixed.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 
-/* Whole numbers that a choice may set. */
+/* What no scenario has as "auto", and a plan or a front of machines sets. */
 static const struct {
     const char *key;
     size_t offset;
@@ -18,17 +19,6 @@ static const struct {
     {"cluster.gpus_per_node", offsetof(Spec, cluster.gpus_per_node), false},
     {"cluster.scale_up_domain_gpus", offsetof(Spec, cluster.scale_up_domain_gpus), false},
     {"training.global_batch", offsetof(Spec, training.global_batch), true},
-    {"training.micro_batch", offsetof(Spec, training.micro_batch), true},
-    {"parallel.tensor", offsetof(Spec, parallel.tensor), true},
-    {"parallel.context", offsetof(Spec, parallel.context), true},
-    {"parallel.pipeline", offsetof(Spec, parallel.pipeline), true},
-    {"parallel.virtual_stages", offsetof(Spec, parallel.virtual_stages), true},
-    {"parallel.data", offsetof(Spec, parallel.data), true},
-    {"parallel.expert", offsetof(Spec, parallel.expert), true},
-    {"parallel.expert_tensor", offsetof(Spec, parallel.expert_tensor), true},
-    {"parallel.zero", offsetof(Spec, parallel.zero), true},
-    {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), false},
-    {"offload.activation_layers", offsetof(Spec, offload.activation_layers), false},
 };
 
 static int number_at(const Spec *spec, size_t offset)
@@ -61,33 +51,6 @@ static void set_word(Edit *edit, const char *key, const SpecWords *words, int as
         set(edit, "%s=\"%s\"", key, spec_word(words, chosen));
 }
 
-static void set_truth(Edit *edit, const char *key, int asked, int chosen)
-{
-    if (asked != chosen)
-        set(edit, "%s=%s", key, chosen != 0 ? "true" : "false");
-}
-
-static void set_recompute(Edit *edit, const SpecRecompute *asked, const SpecRecompute *chosen)
-{
-    const char *mode = spec_word(&spec_words_recompute, (int)chosen->mode);
-    if (asked->mode == chosen->mode && asked->layers == chosen->layers &&
-        asked->every_n_layers == chosen->every_n_layers && asked->modules == chosen->modules)
-        return;
-    if (chosen->mode == SPEC_RECOMPUTE_MODULES) {
-        g_autoptr(GString) list = g_string_new(NULL);
-        for (int i = 0; i < spec_words_module.count; i++)
-            if ((chosen->modules & 1u << i) != 0)
-                g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
-                                       orr_word(&spec_words_module, i));
-        set(edit, "training.recompute={\"mode\":\"%s\",\"modules\":[%s]}", mode, list->str);
-    } else if (chosen->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
-        set(edit, "training.recompute={\"mode\":\"%s\",\"every_n_layers\":%d}", mode, chosen->every_n_layers);
-    else if (chosen->layers > 0)
-        set(edit, "training.recompute={\"mode\":\"%s\",\"layers\":%d}", mode, chosen->layers);
-    else
-        set(edit, "training.recompute=\"%s\"", mode);
-}
-
 static void set_overlap(Edit *edit, const char *key, unsigned asked, unsigned chosen)
 {
     if (asked == chosen)
@@ -100,17 +63,29 @@ static void set_overlap(Edit *edit, const char *key, unsigned asked, unsigned ch
     set(edit, "%s=[%s]", key, list->str);
 }
 
-/* Of "auto" as a word the object; whose other members stay where there is one. */
-static void set_offload(Edit *edit, const SpecOffload *asked, const SpecOffload *chosen)
+/* A section that is one word, as "offload": "auto", becomes an object. */
+static void open_section(Edit *edit, const SearchAxis *axis)
 {
-    const char *scheme = spec_word(&spec_words_offload, (int)chosen->scheme);
-    const OrrJson *own = orr_json_member(orr_json_root(edit->doc), "offload");
-    if (own != NULL && orr_json_type(own) == ORR_JSON_OBJECT)
-        set(edit, "offload.scheme=\"%s\"", scheme);
-    else
-        set(edit, "offload={\"scheme\":\"%s\"}", scheme);
-    if (spec_offloads_states(chosen) && asked->ratio < 0)
-        set(edit, "offload.ratio=%g", chosen->ratio);
+    g_autofree char *section = g_strndup(axis->key, strcspn(axis->key, "."));
+    const OrrJson *own = orr_json_member(orr_json_root(edit->doc), section);
+    if (own != NULL && orr_json_type(own) != ORR_JSON_OBJECT)
+        set(edit, "%s={}", section);
+}
+
+static void set_axes(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++) {
+        g_autoptr(GString) value = g_string_new(NULL);
+        OrrJsonWriter w;
+        if (!search_axis_is_saved(&axes[i], asked, chosen))
+            continue;
+        orr_jw_init(&w, value, true);
+        search_axis_write(&axes[i], &w, NULL, chosen);
+        open_section(edit, &axes[i]);
+        set(edit, "%s=%s", axes[i].key, value->str);
+    }
 }
 
 static void set_list(Edit *edit, const char *key, const int *values, int count)
@@ -167,30 +142,14 @@ static void set_dealt(Edit *edit, const Spec *asked, const Spec *chosen)
 
 static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
 {
-    const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
         const int value = number_at(chosen, numbers[i].offset);
         if (numbers[i].always || number_at(asked, numbers[i].offset) != value)
             set(edit, "%s=%d", numbers[i].key, value);
     }
-    set_truth(edit, "parallel.sequence_parallel", was->sequence_parallel, is->sequence_parallel);
-    set_truth(edit, "parallel.embedding_as_layer", was->embedding_as_layer, is->embedding_as_layer);
-    set_truth(edit, "parallel.loss_as_layer", was->loss_as_layer, is->loss_as_layer);
-    set_truth(edit, "execution.compiled", asked->execution.compiled, chosen->execution.compiled);
-    set_word(edit, "parallel.schedule", &spec_words_schedule, (int)was->schedule, (int)is->schedule);
-    if (chosen->model.moe.experts > 0)
-        set_word(edit, "parallel.moe_dispatcher", &spec_words_dispatcher, (int)was->moe_dispatcher,
-                 (int)is->moe_dispatcher);
-    set_word(edit, "execution.attention", &spec_words_attention, (int)asked->execution.attention,
-             (int)chosen->execution.attention);
-    set_word(edit, "training.precision", &spec_words_precision, (int)asked->training.precision,
-             (int)chosen->training.precision);
-    if (asked->offload.scheme != chosen->offload.scheme)
-        set_offload(edit, &asked->offload, &chosen->offload);
-    if (strcmp(was->order, is->order) != 0)
-        set(edit, "parallel.order=\"%s\"", is->order);
-    set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
-    set_overlap(edit, "execution.overlap", asked->execution.overlap, chosen->execution.overlap);
+    set_axes(edit, asked, chosen);
+    if (asked->execution.compiled != chosen->execution.compiled) /* a precision's */
+        set(edit, "execution.compiled=%s", chosen->execution.compiled ? "true" : "false");
     drop_dealt(edit, asked);
     set_dealt(edit, asked, chosen);
     set_groups(edit, asked, chosen);

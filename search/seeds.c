@@ -6,6 +6,9 @@
  * climbed once more with a list for each schedule. Which groups are met does not depend on threads or time. Nothing is
  * proved here; what is found sets the first limit of the search.   Tested: unit/search/test_search_anytime.c, bench/bench_search.c
  */
+#include <string.h>
+
+#include "search/axes.h"
 #include "search/search_internal.h"
 
 enum { STEPS = 12, RUNS_A_STEP = 4, START_RUNS = 8 };
@@ -20,74 +23,47 @@ enum {
     RUNS_A_SCHEDULE = 2
 };
 
-/* Choices of a group, the number of pipeline ranks and tensor ranks first. */
-enum {
-    TENSOR,
-    PIPELINE,
-    SEQUENCE,
-    CONTEXT,
-    EXPERT,
-    EXPERT_TENSOR,
-    MICRO_BATCH,
-    ATTENTION,
-    PRECISION,
-    DISPATCHER,
-    ORDER,
-    OFFLOADED,
-    SCHEME,
-    OVERLAP,
-    CHOICES
-};
-
+/* What groups may differ in: the grouped axes that no other decides. */
 typedef struct Choices {
-    int of[CHOICES];
+    int count;
+    const SearchAxis *axis[SEARCH_AXES_MOST];
+    bool along[SEARCH_AXES_MOST]
+              [SEARCH_AXES_MOST]; /* whether the second may change together with the first */
 } Choices;
 
-static Choices choices_of(const SearchGroup *group)
+static bool goes_along(const SearchAxis *a, const SearchAxis *b)
 {
-    return (Choices){{[TENSOR] = group->tensor,
-                      [PIPELINE] = group->pipeline,
-                      [SEQUENCE] = group->sequence_parallel,
-                      [CONTEXT] = group->context,
-                      [EXPERT] = group->expert,
-                      [EXPERT_TENSOR] = group->expert_tensor,
-                      [MICRO_BATCH] = group->micro_batch,
-                      [ATTENTION] = group->attention,
-                      [PRECISION] = group->precision,
-                      [DISPATCHER] = group->dispatcher,
-                      [ORDER] = group->order,
-                      [OFFLOADED] = group->offloaded,
-                      [SCHEME] = group->scheme,
-                      [OVERLAP] = (int)group->overlap}};
+    for (int i = 0; i < SEARCH_AXES_ALONG && a->along[i] != NULL; i++)
+        if (strcmp(a->along[i], b->key) == 0)
+            return true;
+    return false;
 }
 
-/* Choices that one other drags along: sequence parallelism and the slices of experts follow the tensor degree, overlap
- * needs what it hides, a dispatcher needs ranks to carry to; and pipeline ranks become tensor ranks. */
-static bool goes_along(int a, int b)
+static void list_choices(Choices *choices)
 {
-    switch (a) {
-    case TENSOR:
-        return b == PIPELINE || b == SEQUENCE || b == EXPERT_TENSOR;
-    case SEQUENCE:
-        return b == OVERLAP;
-    case EXPERT:
-        return b == EXPERT_TENSOR || b == DISPATCHER || b == OVERLAP;
-    default:
-        return false;
-    }
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    choices->count = 0;
+    for (int i = 0; i < count; i++)
+        if (axes[i].grouped && !axes[i].derived)
+            choices->axis[choices->count++] = &axes[i];
+    for (int a = 0; a < choices->count; a++)
+        for (int b = 0; b < choices->count; b++)
+            choices->along[a][b] = goes_along(choices->axis[a], choices->axis[b]) ||
+                                   goes_along(choices->axis[b], choices->axis[a]);
 }
 
-static bool is_neighbour(const Choices *a, const Choices *b)
+static bool is_neighbour(const Choices *choices, const SearchGroup *a, const SearchGroup *b)
 {
     int differ[2], count = 0;
-    for (int i = 0; i < CHOICES; i++) {
-        if (a->of[i] == b->of[i])
+    for (int i = 0; i < choices->count; i++) {
+        if (search_axis_of_group(choices->axis[i], a) == search_axis_of_group(choices->axis[i], b))
             continue;
         if (count == 2)
             return false;
         differ[count++] = i;
     }
-    return count == 1 || (count == 2 && goes_along(differ[0], differ[1]));
+    return count == 1 || (count == 2 && choices->along[differ[0]][differ[1]]);
 }
 
 typedef struct Seeder {
@@ -189,13 +165,12 @@ static GArray *plain_groups(const SearchSpace *space)
 
 static GArray *neighbours(const SearchSpace *space, int group)
 {
-    const Choices own = choices_of(&space->groups[group]);
+    Choices choices;
     GArray *list = g_array_new(FALSE, FALSE, sizeof(int));
-    for (int i = 0; i < space->group_count; i++) {
-        const Choices other = choices_of(&space->groups[i]);
-        if (is_neighbour(&own, &other))
+    list_choices(&choices);
+    for (int i = 0; i < space->group_count; i++)
+        if (is_neighbour(&choices, &space->groups[group], &space->groups[i]))
             g_array_append_val(list, i);
-    }
     return list;
 }
 

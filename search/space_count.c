@@ -1,17 +1,19 @@
 /* search/space_count.c - how many points a space has, without walking them. */
 #include <string.h>
 
+#include "search/axes.h"
 #include "search/space_parts.h"
 
 /* All that the number of a group's points depends on, and the number. */
 typedef struct Count {
-    int key[7];
+    int key[SEARCH_AXES_MOST + 2]; /* as many for every group; the rest is 0 */
+    int numbers;
     int64_t points;
 } Count;
 
 static guint count_hash(gconstpointer count)
 {
-    return search_ints_hash(((const Count *)count)->key, G_N_ELEMENTS(((const Count *)count)->key));
+    return search_ints_hash(((const Count *)count)->key, (gsize)((const Count *)count)->numbers);
 }
 
 static gboolean count_equal(gconstpointer a, gconstpointer b)
@@ -34,8 +36,10 @@ static int64_t count_points(SearchSpace *space, const SearchGroup *group)
 
 int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
 {
-    const Count count = {.key = {group->pipeline, group->microbatches, group->offloaded, group->data,
-                                 group->context, search_is_alone(space->spec, group), group->scheme}};
+    Count count = {0};
+    count.numbers = search_axes_key(group, SEARCH_KEY_COUNT, count.key);
+    count.key[count.numbers++] = group->microbatches;
+    count.key[count.numbers++] = search_is_alone(space->spec, group);
     g_mutex_lock(&space->mutex);
     const Count *known = g_hash_table_lookup(space->counts, &count);
     g_mutex_unlock(&space->mutex);

@@ -1,6 +1,7 @@
 /* search/space_point.c - a point of a space as a scenario. */
 #include <string.h>
 
+#include "search/axes.h"
 #include "search/space_parts.h"
 #include "spec/recipes.h"
 
@@ -29,21 +30,14 @@ static void take_precision(const SearchSpace *space, int precision, Spec *spec)
 /* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
 void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec)
 {
-    SpecParallel *parallel = &spec->parallel;
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
     take_precision(space, group->precision, spec);
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
-    spec->training.micro_batch = group->micro_batch;
+    g_strlcpy(spec->parallel.order, space->rank_orders[group->order], sizeof spec->parallel.order);
     spec->offload = space->offloads[group->scheme];
-    spec->offload.activation_layers = group->offloaded;
-    spec->execution.attention = (SpecAttention)group->attention;
+    for (int i = 0; i < count; i++)
+        if (axes[i].grouped && !axes[i].indexed)
+            search_axis_apply(&axes[i], group, spec);
     if (search_varies_overlap(space))
         spec->execution.framework.defaults.recipe_overlap = 0;
 }

@@ -3,8 +3,8 @@
 
 #include "answer/answer.h"
 #include "base/text.h"
-#include "spec/notes.h"
 #include "report/parts.h"
+#include "search/axes.h"
 #include "search/hardware.h"
 #include "search/limits.h"
 #include "search/mixed.h"
@@ -13,26 +13,6 @@
 #include "search/write_internal.h"
 
 /* --- what "auto" became --- */
-
-static void write_int(OrrJsonWriter *w, const char *key, int asked, int value)
-{
-    if (asked == SPEC_AUTO)
-        orr_jw_int(w, key, value);
-}
-
-static void write_recompute(OrrJsonWriter *w, const SpecRecompute *recompute)
-{
-    const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
-    const bool every = recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER;
-    if (recompute->layers == 0 && !every) {
-        orr_jw_text(w, "recompute", mode);
-        return;
-    }
-    orr_jw_begin(w, "recompute", '{');
-    orr_jw_text(w, "mode", mode);
-    orr_jw_int(w, every ? "every_n_layers" : "layers", every ? recompute->every_n_layers : recompute->layers);
-    orr_jw_end(w, '}');
-}
 
 static void write_list(OrrJsonWriter *w, const char *key, const int *numbers, int count)
 {
@@ -53,70 +33,37 @@ static void write_dealt(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
     write_list(w, "replica_microbatches", microbatches, replicas);
 }
 
-static void write_parallel(OrrJsonWriter *w, const Spec *all_asked, const Spec *all_chosen)
+/* Members of one object of the scenario, by the axes whose keys begin with its name. */
+static void write_section(OrrJsonWriter *w, const char *section, const Spec *asked, const Spec *chosen)
 {
-    const SpecParallel *asked = &all_asked->parallel, *chosen = &all_chosen->parallel;
-    orr_jw_begin(w, "parallel", '{');
-    write_int(w, "tensor", asked->tensor, chosen->tensor);
-    if (asked->sequence_parallel == SPEC_AUTO)
-        orr_jw_bool(w, "sequence_parallel", chosen->sequence_parallel == 1);
-    write_int(w, "context", asked->context, chosen->context);
-    write_int(w, "pipeline", asked->pipeline, chosen->pipeline);
-    write_int(w, "virtual_stages", asked->virtual_stages, chosen->virtual_stages);
-    if ((int)asked->schedule == SPEC_AUTO)
-        orr_jw_text(w, "schedule", spec_word(&spec_words_schedule, (int)chosen->schedule));
-    write_int(w, "data", asked->data, chosen->data);
-    write_int(w, "expert", asked->expert, chosen->expert);
-    write_int(w, "expert_tensor", asked->expert_tensor, chosen->expert_tensor);
-    if ((int)asked->moe_dispatcher == SPEC_AUTO)
-        orr_jw_text(w, "moe_dispatcher", spec_word(&spec_words_dispatcher, (int)chosen->moe_dispatcher));
-    if (strcmp(asked->order, "auto") == 0)
-        orr_jw_text(w, "order", chosen->order);
-    write_int(w, "zero", asked->zero, chosen->zero);
-    write_int(w, "zero_group_gpus", asked->zero_group_gpus, chosen->zero_group_gpus);
-    if (asked->embedding_as_layer != chosen->embedding_as_layer)
-        orr_jw_bool(w, "embedding_as_layer", chosen->embedding_as_layer);
-    if (asked->loss_as_layer != chosen->loss_as_layer)
-        orr_jw_bool(w, "loss_as_layer", chosen->loss_as_layer);
-    write_dealt(w, all_asked, all_chosen);
-    orr_jw_end(w, '}');
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (g_str_has_prefix(axes[i].key, section) && axes[i].key[strlen(section)] == '.' &&
+            !axes[i].inexact && search_axis_is_set(&axes[i], asked, chosen))
+            search_axis_write(&axes[i], w, search_axis_member(&axes[i]), chosen);
 }
 
-static void write_execution(OrrJsonWriter *w, const SpecExecution *asked, const SpecExecution *chosen)
+static bool section_is_auto(const char *section, const Spec *asked)
 {
-    orr_jw_begin(w, "execution", '{');
-    if ((int)asked->attention == SPEC_AUTO)
-        orr_jw_text(w, "attention", spec_word(&spec_words_attention, (int)chosen->attention));
-    if ((asked->overlap & SPEC_OVERLAP_AUTO) != 0) {
-        orr_jw_begin(w, "overlap", '[');
-        for (int i = 0; i < spec_words_overlap.count; i++)
-            if ((chosen->overlap & 1u << i) != 0)
-                orr_jw_text(w, NULL, orr_word(&spec_words_overlap, i));
-        orr_jw_end(w, ']');
-    }
-    orr_jw_end(w, '}');
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (g_str_has_prefix(axes[i].key, section) && search_axis_is_auto(&axes[i], asked))
+            return true;
+    return false;
 }
 
 void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
 {
-    orr_jw_begin(w, "training", '{');
-    write_int(w, "micro_batch", asked->training.micro_batch, chosen->training.micro_batch);
-    if ((int)asked->training.recompute.mode == SPEC_AUTO)
-        write_recompute(w, &chosen->training.recompute);
-    if (asked->search.precision != 0)
-        orr_jw_text(w, "precision", spec_word(&spec_words_precision, (int)chosen->training.precision));
-    orr_jw_end(w, '}');
-    write_parallel(w, asked, chosen);
-    write_execution(w, &asked->execution, &chosen->execution);
-    const bool scheme = (int)asked->offload.scheme == SPEC_AUTO;
-    if (asked->offload.activation_layers == SPEC_AUTO || scheme) {
-        orr_jw_begin(w, "offload", '{');
-        if (scheme)
-            orr_jw_text(w, "scheme", spec_word(&spec_words_offload, (int)chosen->offload.scheme));
-        if (scheme && spec_offloads_states(&chosen->offload))
-            orr_jw_number(w, "ratio", chosen->offload.ratio);
-        if (asked->offload.activation_layers == SPEC_AUTO)
-            orr_jw_int(w, "activation_layers", chosen->offload.activation_layers);
+    static const char *const sections[] = {"training", "parallel", "execution", "offload"};
+    for (gsize i = 0; i < G_N_ELEMENTS(sections); i++) {
+        if (strcmp(sections[i], "offload") == 0 && !section_is_auto(sections[i], asked))
+            continue;
+        orr_jw_begin(w, sections[i], '{');
+        write_section(w, sections[i], asked, chosen);
+        if (strcmp(sections[i], "parallel") == 0)
+            write_dealt(w, asked, chosen);
         orr_jw_end(w, '}');
     }
 }
@@ -310,82 +257,60 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     return true;
 }
 
-/* Two cells, empty where the scenario does not say its tokens or what fails. */
-static void append_days(GString *line, const SearchResult *result, const SearchRun *run)
+/* --- CSV --- */
+
+static void add_cell(GPtrArray *cells, const char *format, double value, bool known)
 {
-    const SearchCampaign campaign = search_campaign(result, run);
-    const double days = campaign.days, effective = campaign.effective_days;
     char text[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append_printf(line, ",%s", days > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", days) : "");
-    g_string_append_printf(line, ",%s",
-                           effective > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", effective) : "");
+    g_ptr_array_add(cells, g_strdup(known ? g_ascii_formatd(text, sizeof text, format, value) : ""));
+}
+
+static void add_axes(GPtrArray *cells, const Spec *chosen)
+{
+    int count = 0;
+    const SearchAxis *axes = search_axes(&count);
+    for (int i = 0; i < count; i++)
+        if (search_axis_column(&axes[i]) != NULL)
+            g_ptr_array_add(cells, chosen != NULL ? search_axis_cell(&axes[i], chosen)
+                                                  : g_strdup(search_axis_column(&axes[i])));
+}
+
+/* `run` NULL: the headers. Days are empty where the scenario does not say its tokens, or what fails. */
+static GPtrArray *csv_line(const SearchResult *result, const SearchRun *run, guint rank, Spec *scratch)
+{
+    static const char *const first[] = {"rank", "step_s", "mfu", "reserved_bytes"};
+    GPtrArray *cells = g_ptr_array_new_with_free_func(g_free);
+    if (run == NULL) {
+        for (gsize i = 0; i < G_N_ELEMENTS(first); i++)
+            g_ptr_array_add(cells, g_strdup(first[i]));
+        add_axes(cells, NULL);
+        g_ptr_array_add(cells, g_strdup("days"));
+        g_ptr_array_add(cells, g_strdup("effective_days"));
+        return cells;
+    }
+    const SearchCampaign campaign = search_campaign(result, run);
+    search_point_spec(result->space, run->id, scratch);
+    g_ptr_array_add(cells, g_strdup_printf("%u", rank));
+    g_ptr_array_add(cells, g_strdup_printf("%" G_GINT64_FORMAT ".%012" G_GINT64_FORMAT,
+                                           (gint64)(run->step_ps / 1000000000000),
+                                           (gint64)(run->step_ps % 1000000000000)));
+    add_cell(cells, "%.6f", run->mfu, true);
+    add_cell(cells, "%.0f", run->reserved_bytes, true);
+    add_axes(cells, scratch);
+    add_cell(cells, "%.4f", campaign.days, campaign.days > 0);
+    add_cell(cells, "%.4f", campaign.effective_days, campaign.effective_days > 0);
+    return cells;
 }
 
 void search_write_csv(const SearchResult *result, GString *out)
 {
-    static const char *const headers[] = {"rank",
-                                          "step_s",
-                                          "mfu",
-                                          "reserved_bytes",
-                                          "tensor",
-                                          "sequence_parallel",
-                                          "context",
-                                          "pipeline",
-                                          "virtual_stages",
-                                          "schedule",
-                                          "data",
-                                          "expert",
-                                          "expert_tensor",
-                                          "moe_dispatcher",
-                                          "order",
-                                          "zero",
-                                          "zero_group_gpus",
-                                          "micro_batch",
-                                          "recompute",
-                                          "precision",
-                                          "activation_layers",
-                                          "attention",
-                                          "embedding_as_layer",
-                                          "loss_as_layer",
-                                          "overlap",
-                                          "offload_scheme",
-                                          "offload_ratio",
-                                          "days",
-                                          "effective_days"};
-    enum { COLUMNS = G_N_ELEMENTS(headers) };
-    g_autofree Spec *spec = g_new(Spec, 1);
-    OrrTable *table = orr_table_new(headers, COLUMNS);
+    g_autofree Spec *scratch = g_new(Spec, 1);
+    g_autoptr(GPtrArray) headers = csv_line(result, NULL, 0, NULL);
+    OrrTable *table = orr_table_new((const char *const *)headers->pdata, (int)headers->len);
     for (guint i = 0; i < result->best->len; i++) {
-        const SearchRun *run = &g_array_index(result->best, SearchRun, i);
-        search_point_spec(result->space, run->id, spec);
-        const SpecParallel *p = &spec->parallel;
-        g_autofree char *recompute = spec_recompute_words(&spec->training.recompute);
-        g_autoptr(GString) line = g_string_new(NULL);
-        char mfu[G_ASCII_DTOSTR_BUF_SIZE], reserved[G_ASCII_DTOSTR_BUF_SIZE];
-        g_string_append_printf(line, "%u,%" G_GINT64_FORMAT ".%012" G_GINT64_FORMAT ",%s,%s,", i + 1,
-                               run->step_ps / 1000000000000, run->step_ps % 1000000000000,
-                               g_ascii_formatd(mfu, sizeof mfu, "%.6f", run->mfu),
-                               g_ascii_formatd(reserved, sizeof reserved, "%.0f", run->reserved_bytes));
-        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%s,%d,%d,%d,%s,%s,%d,%s,%d,%d,",
-                               p->tensor, p->sequence_parallel, p->context, p->pipeline, p->virtual_stages,
-                               spec_word(&spec_words_schedule, (int)p->schedule), p->data, p->expert,
-                               p->expert_tensor, spec_word(&spec_words_dispatcher, (int)p->moe_dispatcher),
-                               p->order, p->zero, p->zero_group_gpus, spec->training.micro_batch, recompute,
-                               spec_word(&spec_words_precision, (int)spec->training.precision),
-                               spec->offload.activation_layers,
-                               spec_word(&spec_words_attention, (int)spec->execution.attention),
-                               p->embedding_as_layer, p->loss_as_layer);
-        for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
-            if ((spec->execution.overlap & 1u << bit) != 0) {
-                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ",
-                                       orr_word(&spec_words_overlap, bit));
-                first = 0;
-            }
-        g_string_append_printf(line, ",%s,%g", spec_word(&spec_words_offload, (int)spec->offload.scheme),
-                               spec->offload.ratio);
-        append_days(line, result, run);
-        g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);
-        orr_table_row(table, (const char *const *)cells);
+        g_autoptr(GPtrArray) cells =
+            csv_line(result, &g_array_index(result->best, SearchRun, i), i + 1, scratch);
+        orr_table_row(table, (const char *const *)cells->pdata);
     }
     orr_table_csv(table, out);
     orr_table_free(table);

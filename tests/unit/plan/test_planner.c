@@ -46,8 +46,9 @@ static void test_deadline(void)
         const PlanPoint *point = at(&result, i);
         if (point->reason != NULL)
             continue;
-        g_assert_cmpint(point->gpus, ==, 64 * point->data); /* tensor 8 x pipeline 8 */
-        g_assert_cmpint(point->data * point->micro_batch * point->microbatches, ==, 1536);
+        g_assert_cmpint(point->gpus, ==, 64 * point->spec->parallel.data); /* tensor 8 x pipeline 8 */
+        g_assert_cmpint(point->spec->parallel.data * point->spec->training.micro_batch * point->microbatches,
+                        ==, 1536);
         g_assert_cmpfloat(fabs(point->gpu_hours - point->days * 24 * point->gpus), <,
                           1e-6 * point->gpu_hours);
         if (i < result.chosen && point->fits)
@@ -101,7 +102,7 @@ static void test_micro_batch(void)
     const int gpus = 96 * 64;
     const PlanOptions options = {.gpus = &gpus, .gpus_count = 1};
     Plan result = plan(sets, &options);
-    g_assert_cmpint(at(&result, 0)->micro_batch, ==, 8);
+    g_assert_cmpint(at(&result, 0)->spec->training.micro_batch, ==, 8);
     g_assert_cmpint(at(&result, 0)->microbatches, ==, 2);
     plan_clear(&result);
 }
@@ -148,9 +149,9 @@ static void test_batch_range(void)
             continue;
         g_assert_cmpint(point->global_batch, >=, 1400);
         g_assert_cmpint(point->global_batch, <=, 1700);
-        g_assert_cmpint(point->global_batch % point->data, ==, 0);
-        between += 1536 % point->data != 0;
-        if (1536 % point->data == 0 && point->data <= 32)
+        g_assert_cmpint(point->global_batch % point->spec->parallel.data, ==, 0);
+        between += 1536 % point->spec->parallel.data != 0;
+        if (1536 % point->spec->parallel.data == 0 && point->spec->parallel.data <= 32)
             g_assert_cmpint(point->global_batch, ==, 1536);
     }
     g_assert_cmpint(between, >, 0);
