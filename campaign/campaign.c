@@ -186,7 +186,7 @@ static bool measure_checkpoint(Campaign *campaign, const char *where, double *re
             checkpoint->write_s > 0 ? "load_s" : "write_s");
     const double bytes = checkpoint->bytes > 0
                              ? checkpoint->bytes
-                             : campaign_checkpoint_bytes(spec, campaign->report->parameters);
+                             : campaign_checkpoint_bytes(spec, campaign->report->trained_parameters);
     if (!copy_seconds(campaign, bytes, where, error))
         return false;
     const int writers = checkpoint->one_writer ? 1 : spec->cluster.nodes;

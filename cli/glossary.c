@@ -71,11 +71,16 @@ static const struct {
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
     {"fine-tuning", "finetuning sft lora qlora peft adapters rlhf dpo grpo",
-     "Training goes on from weights that exist. With all weights it is a training run like any other: give "
-     "its "
-     "sequences and training.tokens. Not simulated: LoRA and other adapters, preference and reinforcement "
+     "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside frozen "
+     "ones "
+     "(task lora, and qlora where those are quantised). Not simulated: preference and reinforcement "
      "learning.",
-     "training.tokens"},
+     "training.task"},
+    {"adapter", "lora-adapter",
+     "Two thin matrices beside a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "
+     "They alone "
+     "have gradients and optimizer state.",
+     "training.adapter"},
     {"inference", "serving decoding generation prefill kv-cache rollout",
      "Answers from a trained model. Not simulated: Orrery is about training steps. What a run evaluates "
      "between "

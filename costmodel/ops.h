@@ -92,6 +92,7 @@ typedef struct CostOp {
         parts[COST_MAX_PARTS]; /* a GEMM that is several of these sizes along the linear's output; 0: none */
     double
         repeat; /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
+    bool adapter;       /* of a low-rank adapter: trained where all else is frozen */
     bool again;         /* what the forward ran, run once more in the backward: FLOPs of recomputation */
     double idle_s;      /* the GPU waits for the host before what follows */
     double temp_bytes;  /* memory beside what it reads and keeps, while it runs */

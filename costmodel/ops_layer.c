@@ -1,4 +1,5 @@
 /* costmodel/ops_layer.c - whole layers, what lies before the first of them, and multi-token modules. */
+#include "costmodel/adapter.h"
 #include "costmodel/encoder.h"
 #include "costmodel/ops.h"
 #include "costmodel/states.h"
@@ -53,6 +54,7 @@ void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)
         graph->pass[pass].count = graph->pass[pass].kept_count = 0;
         cost_ops_layer(shape, layer, (CostPass)pass, &graph->pass[pass]);
     }
+    cost_freeze(shape, graph);
 }
 
 void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
@@ -61,6 +63,7 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
         graph->pass[pass].count = graph->pass[pass].kept_count = 0;
         list(shape, (CostPass)pass, &graph->pass[pass]);
     }
+    cost_freeze(shape, graph);
 }
 
 /* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.

@@ -1,6 +1,7 @@
 /* costmodel/ops_linear.c - linear layers, what crosses tensor ranks around them, and what ops move. See ops.h. */
 #include <math.h>
 
+#include "costmodel/adapter.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops_tiles.h"
 #include "costmodel/spread.h"
@@ -11,56 +12,6 @@ double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
 {
     const bool whole = shape->spec->execution.framework.tensor.keeps_gathered_input;
     return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
-}
-
-/* Whether casts write the scales of activations in the order of products: not of those that tensor ranks gather. */
-static bool casts_order_scales(const CostShape *shape)
-{
-    const Spec *spec = shape->spec;
-    return spec->execution.framework.kernels.casts_order_scales &&
-           spec->training.precision == SPEC_PRECISION_MXFP8 &&
-           (shape->tensor < 2 || !spec->parallel.sequence_parallel);
-}
-
-void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
-                      double groups, bool has_weight)
-{
-    const bool fp4 = shape->linear_dtype == SPEC_FP4, ordered = casts_order_scales(shape);
-    if ((!fp4 && shape->spec->training.precision != SPEC_PRECISION_MXFP8) || (ordered && !has_weight)) {
-        return;
-    }
-    const double elements = groups * (ordered ? size[1] : size[0] + size[1]) * size[2];
-    const double scale = 1.0 / (fp4 ? 16 : 32);
-    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, elements, cost_both_ways(scale, scale),
-                     ordered ? 1 : 2);
-}
-
-/* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
- * by a pass that reads both and writes the sum. Source: [Narayanan2021] and Megatron-LM's gradient hooks. */
-int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
-                              const double size[3], double groups, SpecDtype dtype)
-{
-    if (dtype == shape->linear_dtype) {
-        cost_push_scales(shape, ops, module, size, groups, false);
-    }
-    CostOp *op =
-        cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
-    const bool fused = shape->spec->execution.framework.kernels.fused_grad_accumulation;
-    const int gemm = ops->count - 1;
-    op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
-    op->u.gemm.accumulate = fused && shape->accumulates;
-    if (!fused && shape->accumulates) {
-        const double elements = size[0] * size[1] * groups, e = shape->element_bytes,
-                     sum_bytes = shape->accumulate_fp32 ? 4 : e;
-        const bool upcast =
-            shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
-        if (upcast) { /* PyTorch's cast to a wider type takes element by element [PyTorchByElement] */
-            cost_push_by_element(ops, "widen gradient", module, elements, 1, cost_both_ways(e, sum_bytes), 1);
-        }
-        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE, elements,
-                         cost_both_ways((upcast ? sum_bytes : e) + sum_bytes, sum_bytes), 1);
-    }
-    return gemm;
 }
 
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
@@ -74,6 +25,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
                          1, true);
     }
     cost_push_autocast_weight(shape, ops, module, pass, in * out);
+    cost_push_widening(shape, ops, module, pass, in * out);
     int gemm = ops->count;
     switch (pass) {
     case COST_FORWARD:
@@ -87,6 +39,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
             cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
     }
     cost_tile_linear(shape, ops, pass, gemm);
+    cost_push_adapter(shape, ops, name, module, pass, tokens, in, out);
     return gemm;
 }
 

@@ -41,8 +41,12 @@ CostRecipe cost_recipe(const Spec *spec)
         return recipe;
     const bool sums_apart = states->recipe == SPEC_STATES_DEEPSPEED && precision != SPEC_PRECISION_FP16 &&
                             (int)spec->training.gradient_dtype == SPEC_FP32;
+    const SpecAdapter *adapter = &spec->training.adapter;
     if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
         recipe = RECIPES[SPEC_STATES_FP32_ADAM];
+    } else if (adapter->given &&
+               recipe.master <= 0) { /* no master copy: an optimizer keeps moments in its weights' type */
+        recipe = RECIPES[adapter->dtype == SPEC_FP32 ? SPEC_STATES_FP32_ADAM : SPEC_STATES_FSDP_BF16];
     } else if (sums_apart) { /* DeepSpeed's BF16 optimizer keeps the fp32 sum beside the bf16 gradients */
         recipe.gradients += 4;
     } else if (sums_in_gradient_dtype(states->recipe) && (int)spec->training.gradient_dtype != SPEC_AUTO) {

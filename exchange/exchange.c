@@ -7,6 +7,7 @@
 #include "exchange/export.h"
 #include "exchange/formats.h"
 #include "exchange/megatron.h"
+#include "exchange/import_peft.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
 #include "spec/notes.h"
@@ -112,6 +113,9 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
                      ExchangeLoss *loss, GError **error)
 {
     Settings settings;
+    if (spec->training.adapter.given)
+        return exchange_export_refuse(error, format, "training.adapter", "this format has no adapters",
+                                      "leave it out, and give the adapter to the software by its own means");
     settings_init(&settings);
     const bool ok = exchange_export_settings(spec, format, &settings, error);
     if (ok && scenario != NULL)
@@ -256,6 +260,26 @@ static OrrJsonDoc *with_sets(OrrJsonDoc *doc, const char *const *sets)
     return doc;
 }
 
+/* Files of others that are known by a key: PEFT's adapter is read, a profiler's trace is told of. NULL without an error:
+ * neither. */
+static OrrJsonDoc *import_by_key(const char *text, size_t length, const char *path, const OrrJson *base,
+                                 ExchangeLoss *loss, GError **error)
+{
+    OrrJsonDoc *file = NULL, *doc = NULL;
+    if (holds(text, length, "\"peft_type\""))
+        file = orr_json_parse(text, length, path, NULL);
+    if (file != NULL && exchange_is_peft(orr_json_root(file)))
+        doc = exchange_import_peft(orr_json_root(file), path, base, loss, error);
+    else if (holds(text, MIN(length, 65536), "\"traceEvents\""))
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "%s: is a profiler's trace (Kineto or Chrome), which says what ran and no configuration; "
+                 "import a "
+                 "launch script or a config.json",
+                 path);
+    orr_json_free(file);
+    return doc;
+}
+
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
                             const OrrJson *base, ExchangeLoss *loss, GError **error)
 {
@@ -270,6 +294,12 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         orr_fail(error, ORR_ERROR_INPUT, "--base: is %s; give a scenario", orr_json_type_name(base));
         return NULL;
     }
+    GError *failure = NULL;
+    OrrJsonDoc *known = format < 0 ? import_by_key(text, length, path, base, loss, &failure) : NULL;
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    if (known != NULL || failure != NULL)
+        return known != NULL ? with_sets(known, sets) : NULL;
     const int kind = format >= 0 ? format : detect(text, length);
     if (kind < 0) {
         orr_fail(error, ORR_ERROR_INPUT,

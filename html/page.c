@@ -133,6 +133,8 @@ static void write_configuration(const Report *report, GString *out)
     text(out, "%s: %s parameters", spec->model.name, orr_text_count(number, report->parameters));
     if (report->active_parameters < report->parameters)
         text(out, ", %s active a token", orr_text_count(active, report->active_parameters));
+    if (report->trained_parameters < report->parameters)
+        text(out, ", %s trained", orr_text_count(active, report->trained_parameters));
     text(out, ", %d layers", spec->model.layers);
     g_string_append(out, "</td></tr>\n");
     row_begin(out, "cluster");

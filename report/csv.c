@@ -101,6 +101,7 @@ static void add_report(CsvRow *row, const Report *report)
     add_text(row, "model.name", report->spec->model.name);
     add_number(row, "model.parameters", report->parameters);
     add_number(row, "model.active_parameters", report->active_parameters);
+    add_number(row, "model.trained_parameters", report->trained_parameters);
     add_number(row, "gpus", report->gpus);
     add_text(row, "fits", report->fits ? "true" : "false");
     add_ps(row, g_strdup("step_s"), report->step_ps);

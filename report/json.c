@@ -198,6 +198,7 @@ void report_write_json(const Report *report, GString *out)
     orr_jw_text(w, "name", report->spec->model.name);
     orr_jw_number(w, "parameters", report->parameters);
     orr_jw_number(w, "active_parameters", report->active_parameters);
+    orr_jw_number(w, "trained_parameters", report->trained_parameters);
     orr_jw_end(w, '}');
     orr_jw_int(w, "gpus", report->gpus);
     orr_jw_bool(w, "fits", report->fits);

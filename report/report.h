@@ -118,6 +118,7 @@ typedef struct Report {
     const SpecSource *source; /* borrowed; may be NULL */
     bool verbose;             /* text lists every defaulted field, not only how many */
     double parameters, active_parameters;
+    double trained_parameters; /* all, or those of adapters */
     int gpus;
     bool fits;
     double short_bytes;                 /* how much the fullest stage lacks; 0 when it fits */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "costmodel/adapter.h"
 #include "costmodel/params.h"
 #include "report/balance.h"
 #include "report/groups.h"
@@ -120,6 +121,7 @@ static void fill_rates(OrrArena *arena, Report *report)
     const double peak = report_groups_mean(spec, REPORT_MEAN_PEAK_FLOPS) * report->gpus;
     report->parameters = cost_parameters(&spec->model, 0, false);
     report->active_parameters = cost_parameters(&spec->model, 0, true);
+    report->trained_parameters = cost_trained_parameters(spec);
     report->tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length / step_s;
     report->tokens_per_s_per_gpu = report->tokens_per_s / report->gpus;
     report->model_flops_per_s_per_gpu = flops.model / step_s / report->gpus;

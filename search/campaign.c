@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "answer/answer.h"
-#include "costmodel/params.h"
+#include "costmodel/adapter.h"
 #include "report/input.h"
 #include "search/walk.h"
 #include "search/write_internal.h"
@@ -19,6 +19,7 @@ static bool from_run(const SearchResult *result, const Spec *spec, const SearchR
                        .step_ps = run->step_ps - run->late_ps[REPORT_LATE_INPUT],
                        .bubble_frac = run->bubble_frac,
                        .parameters = cost_parameters(&spec->model, 0, false),
+                       .trained_parameters = cost_trained_parameters(spec),
                        .tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length /
                                        ((double)run->step_ps * 1e-12)};
     for (int late = 0; late < REPORT_LATE_COUNT; late++)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/adapter.h"
 #include "costmodel/params.h"
 #include "search/hardware.h"
 #include "step/step.h"
@@ -89,7 +90,7 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
     SearchLayer *row = &probe->rows[layer];
     const SearchLayer passes = passes_of(segment);
     if (probe->first) {
-        const CostParams params = cost_part_params(&probe->spec->model, COST_PART_LAYER, layer);
+        const CostParams params = cost_trained_params(probe->spec, COST_PART_LAYER, layer);
         *row = passes;
         row->dense = cost_rank_dense_params(&params, &probe->spec->parallel);
         row->expert = cost_rank_expert_params(&params, &probe->spec->parallel);
@@ -107,9 +108,9 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
 
 static void end_params(const Probe *probe, CostModelPart piece, bool tied, SearchModelEnd *end)
 {
-    SpecModel model = probe->spec->model;
-    model.tied_embeddings = tied;
-    const CostParams params = cost_part_params(&model, piece, 0);
+    g_autofree Spec *own = g_memdup2(probe->spec, sizeof *probe->spec);
+    own->model.tied_embeddings = tied;
+    const CostParams params = cost_trained_params(own, piece, 0);
     end->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
     end->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
     end->matrices += params.matrices;

@@ -36,6 +36,9 @@ static inline bool spec_is_zero_plus(const SpecParallel *parallel)
            parallel->quantized_gradient_reduce;
 }
 
+/* spec/fields_adapter.c: training.task, training.adapter. */
+bool spec_check_adapter(const Check *check);
+
 /* spec/check_tiles.c: parallel.weight_tiles, training.mlp_tiles. */
 bool spec_check_tiles(const Check *check);
 

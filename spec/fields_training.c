@@ -268,6 +268,11 @@ static const SpecField training_fields[] = {
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),
+    SPEC_F_WORD(
+        SpecTraining, task, &spec_words_task, "\"pretrain\"", 0,
+        "What is trained: pretrain and sft train all weights, lora and qlora those of training.adapter."),
+    SPEC_F_CUSTOM(SpecTraining, adapter, spec_read_adapter, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
+                  &spec_table_adapter, "Low-rank adapters (LoRA); without it all weights are trained."),
     SPEC_F_DOUBLE(SpecTraining, predicted_frac, ORR_UNIT_FRAC, 0.001, 1, "1", 0,
                   "Share of positions in the loss, where software picks them before the LM head. NVIDIA's "
                   "BERT has 0.15."),

@@ -21,6 +21,7 @@
 #include "spec/offload.h"
 #include "spec/data.h"
 #include "spec/faults.h"
+#include "spec/adapter.h"
 #include "spec/jitter.h"
 
 #define SPEC_AUTO        (-1)
@@ -210,6 +211,8 @@ typedef struct SpecTraining {
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
     double predicted_frac; /* of the positions those that software picks ahead of the LM head */
+    SpecTask task;
+    SpecAdapter adapter;
 } SpecTraining;
 
 /* --- how it is split --- */

@@ -91,9 +91,11 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
 {
     const int whole = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
     const int pieces = whole * MAX(1, params->tiles), tensors = params->matrices - params->vectors;
-    SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, tensors, pieces);
-    const SimWork expert =
-        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, tensors, whole);
+    const bool sharded = op == COST_ALL_GATHER && spec->parallel.zero >= 3; /* frozen weights too, as they are stored */
+    const double dense = params->dense * wire_bytes + (sharded ? params->frozen.dense_bytes : 0),
+                 experts = params->expert * wire_bytes + (sharded ? params->frozen.expert_bytes : 0);
+    SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, dense, tensors, pieces);
+    const SimWork expert = over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, experts, tensors, whole);
     step_add_work(&work, &expert);
     add_lists(spec, op, params, wire_bytes,
               cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);
@@ -152,7 +154,7 @@ static int vectors_among(const Spec *spec, int tensors)
     for (int layer = 0; layer < spec->model.layers; layer++) {
         const unsigned kind = 1u << cost_layer_kind(&spec->model, layer);
         if ((seen & kind) == 0) {
-            const CostParams params = cost_part_params(&spec->model, COST_PART_LAYER, layer);
+            const CostParams params = cost_trained_params(spec, COST_PART_LAYER, layer);
             most = fmax(most, (double)params.vectors / MAX(params.matrices, 1));
         }
         seen |= kind;
@@ -181,6 +183,8 @@ void step_add_params(StepParams *sum, const StepParams *term)
     sum->expert += term->expert;
     sum->matrices += term->matrices;
     sum->vectors += term->vectors;
+    sum->frozen.dense_bytes += term->frozen.dense_bytes;
+    sum->frozen.expert_bytes += term->frozen.expert_bytes;
 }
 
 /* Whole weights or gradients read and written `copies` times: gathered weights from the buffer of the collective to their
@@ -250,11 +254,18 @@ static double last_product_params(const Spec *spec, const StepParams *params)
                               : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
 }
 
+/* What is gathered of a unit, in weights of the wire's type. */
+static double gathered_params(const Spec *spec, const StepParams *params)
+{
+    return params->dense + params->expert +
+           (params->frozen.dense_bytes + params->frozen.expert_bytes) / cost_weight_wire_bytes(spec);
+}
+
 /* What a layer waits for where its gathers begin with it: the share of the gather that its first product of each pass wants.
  * The rest is beside what runs meanwhile. */
 static void add_first_gathers(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
 {
-    const double count = params->dense + params->expert;
+    const double count = gathered_params(spec, params);
     if (!spec->execution.framework.data_parallel.gathers_within_layer || spec_prefetch_units(spec) == 0 ||
         count <= 0)
         return;
@@ -275,6 +286,11 @@ static double parameters_at_once(const StepParams *params)
     return params->dense / MAX(1, params->tiles) + params->expert;
 }
 
+static double frozen_bytes(const StepParams *params)
+{
+    return params->frozen.dense_bytes / MAX(1, params->tiles) + params->frozen.expert_bytes;
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage, const StepPolicy *policy)
 {
@@ -288,7 +304,8 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         const double at_once = parameters_at_once(params);
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
-        const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
+        const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies,
+                                              gathered_params(step->spec, params));
         const bool again = policy->reshards_after_forward && !policy->keeps_gathered;
         sim_work_spend(&segment->forward, SIM_PART_COMPUTE, gathered_ps);
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
@@ -299,7 +316,8 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
                 step->spec)) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(at_once * cost_weight_wire_bytes(step->spec));
         }
-        segment->gathered_param_bytes = step_bytes(at_once * cost_weight_wire_bytes(step->spec));
+        segment->gathered_param_bytes =
+            step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(params));
         segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
             step_bytes((cost_reduces_each_microbatch(step->spec) ? at_once : count) *
                        cost_gradient_wire_bytes(step->spec));

@@ -2,6 +2,7 @@
 #ifndef ORR_STEP_FILL_H
 #define ORR_STEP_FILL_H
 
+#include "costmodel/adapter.h"
 #include "costmodel/activations.h"
 #include "costmodel/layers.h"
 #include "costmodel/ops.h"
@@ -16,6 +17,7 @@ typedef struct StepParams {
     double dense, expert;
     int matrices, vectors; /* tensors; those of them with one dimension */
     int tiles;             /* in which they are gathered and reduced, one after the other; 0: at once */
+    CostFrozen frozen;     /* beside them: neither reduced nor updated */
     int buckets; /* in which they are reduced, where that is dealt (step_deal_buckets); 0: by their bytes */
 } StepParams;
 

@@ -32,7 +32,8 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
 {
     const Spec *spec = step->spec;
     const int last = step->plan->shape.ranks - 1;
-    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
+    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last) ||
+        spec->training.adapter.given) {
         return;
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
@@ -57,7 +58,8 @@ static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *g
 static bool has_placeholders(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation;
+    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation &&
+           !spec->training.adapter.given;
 }
 
 /* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
@@ -230,6 +232,15 @@ static void fill_compression(Step *step, double count, SimRankPlan *out)
     }
 }
 
+/* Of a rank's frozen weights what it holds of them: all, or its shard. */
+static double held_frozen_bytes(const Spec *spec, const StepParams *params)
+{
+    const bool sharded = spec->parallel.zero >= 3;
+    const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1,
+                 expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
+    return params->frozen.dense_bytes / dense + params->frozen.expert_bytes / expert;
+}
+
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -239,8 +250,8 @@ void step_fill_rank(Step *step, int rank)
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
         sim_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
     fill_embedding_reduce(step, rank, out);
-    out->static_bytes[SIM_MEM_WEIGHTS] =
-        step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
+    out->static_bytes[SIM_MEM_WEIGHTS] = step_bytes(
+        states.weights_bytes + step_secondary_shard_bytes(spec, &params) + held_frozen_bytes(spec, &params));
     out->static_bytes[SIM_MEM_GRADIENTS] =
         step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);

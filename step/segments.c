@@ -105,10 +105,11 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     add_gather(step, &graph, extent, segment);
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
-    const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
+    const CostParams params = cost_trained_params(step->spec, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
     kind->params = rank_params(step->spec, &params, layer);
+    kind->params.frozen = cost_frozen_bytes(step->spec, COST_PART_LAYER, layer);
 }
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
@@ -123,27 +124,29 @@ static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage
 
 static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_EMBEDDING, 0);
+    const CostParams counts = cost_trained_params(step->spec, COST_PART_EMBEDDING, 0);
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_embedding, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
+    params->frozen = cost_frozen_bytes(step->spec, COST_PART_EMBEDDING, 0);
 }
 
 /* The last stage of a tied model on several pipeline ranks holds a second copy of the table. */
 static void fill_head(Step *step, SimSegment *segment, StepParams *params)
 {
-    SpecModel model = step->spec->model;
-    model.tied_embeddings = model.tied_embeddings && step->spec->parallel.pipeline == 1;
-    CostParams counts = cost_part_params(&model, COST_PART_HEAD, 0);
+    g_autofree Spec *own = g_memdup2(step->spec, sizeof *step->spec);
+    own->model.tied_embeddings = own->model.tied_embeddings && own->parallel.pipeline == 1;
+    const CostParams counts = cost_trained_params(own, COST_PART_HEAD, 0);
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_head, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
+    params->frozen = cost_frozen_bytes(own, COST_PART_HEAD, 0);
 }
 
 /* A module follows the layers of its stage: where only the first of them are recomputed, it is not.

@@ -221,11 +221,16 @@ static void test_glossary(void)
 {
     static const struct {
         const char *word, *expect;
-    } rows[] = {{"mfu", "FLOPs that the model needs"}, {"MFU", "dense peak"},
-                {"zero bubble", "weights' gradients"}, {"vpp", "chunks"},
-                {"reduce-scatter", "the sum"},         {"parallel.zero", "ZeRO stage"},
-                {"zero", "Data-parallel ranks share"}, {"lora", "Not simulated:"},
-                {"sft", "With all weights"},           {"spot", "faults.node_mtbf_s"}};
+    } rows[] = {{"mfu", "FLOPs that the model needs"},
+                {"MFU", "dense peak"},
+                {"zero bubble", "weights' gradients"},
+                {"vpp", "chunks"},
+                {"reduce-scatter", "the sum"},
+                {"parallel.zero", "ZeRO stage"},
+                {"zero", "Data-parallel ranks share"},
+                {"lora", "low-rank"},
+                {"sft", "all of them"},
+                {"spot", "faults.node_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
         cli_assert_done(&run, rows[i].word);

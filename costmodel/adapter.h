@@ -1,0 +1,43 @@
+/* costmodel/adapter.h - low-rank adapters beside frozen weights: what is trained, what frozen weights take, and the ops.
+ *
+ * y = W x + (alpha / r) B A x.  A linear layer of n inputs and m outputs has r (n + m) weights more, two thin products in
+ * every pass, and no weight gradient of its own. Of a layer cut along its outputs every tensor rank has all of A and its
+ * part of B; of one cut along its inputs its part of A and all of B: the r columns between them are reduced.
+ * Frozen weights have no gradient, no optimizer state and no reduction; inputs that only a frozen layer's weight gradient
+ * would read are not kept. Weights stored in fewer bits are widened before each product, forward and backward.
+ * Source: Hu et al., LoRA, ICLR 2022; Dettmers et al., QLoRA, NeurIPS 2023; [PEFT] tuners/lora/layer.py; [Bitsandbytes]
+ * autograd/_functions.py MatMul4Bit; [MegatronBridge] peft/lora_layers.py
+ * Ignores: that the first layer's input needs no gradient; gradients of frozen norms, which kernels compute with their input's.
+ * Tested: unit/costmodel/test_adapter.c
+ */
+#ifndef ORR_COSTMODEL_ADAPTER_H
+#define ORR_COSTMODEL_ADAPTER_H
+
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+
+/* Parameters that are trained: all of a piece, or its adapters'. */
+CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer);
+/* Of the whole model, over all ranks. */
+double cost_trained_parameters(const Spec *spec);
+
+/* Frozen parameters of a piece on one rank, in bytes as they are stored; 0 where all are trained. */
+typedef struct CostFrozen {
+    double dense_bytes, expert_bytes;
+} CostFrozen;
+CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer);
+/* Bytes of a frozen weight of a linear layer. nf4: half a byte and a scale for 64 weights, of 4 bytes, or of one with 4 bytes
+ * for 256 scales. int8: a byte; a scale a row. fp8: a byte.   Source: QLoRA section 3 */
+double cost_base_bytes(const SpecAdapter *adapter);
+
+/* Behind the product of a linear layer of this name, [tokens, in] -> [tokens, out] on this rank: its adapters in this pass. */
+void cost_push_adapter(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
+                       CostPass pass, double tokens, double in, double out);
+/* Before it: weights stored in fewer bits are widened. */
+void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                        double weights);
+
+/* Takes out of a piece's ops and tensors what only gradients of frozen weights want; nothing where all are trained. */
+void cost_freeze(const CostShape *shape, CostGraph *graph);
+
+#endif

@@ -1,0 +1,39 @@
+/* spec/adapter.h - low-rank adapters beside frozen weights: LoRA, and QLoRA whose frozen weights are quantised. */
+#ifndef ORR_SPEC_ADAPTER_H
+#define ORR_SPEC_ADAPTER_H
+
+#include "spec/names.h"
+
+typedef enum { SPEC_TASK_PRETRAIN, SPEC_TASK_SFT, SPEC_TASK_LORA, SPEC_TASK_QLORA } SpecTask;
+
+/* Linear layers of a block, as bits: the projections of attention, then those of a dense MLP. */
+typedef enum {
+    SPEC_TARGET_Q = 1,
+    SPEC_TARGET_K = 2,
+    SPEC_TARGET_V = 4,
+    SPEC_TARGET_O = 8,
+    SPEC_TARGET_GATE = 16,
+    SPEC_TARGET_UP = 32,
+    SPEC_TARGET_DOWN = 64,
+} SpecTarget;
+enum { SPEC_TARGETS_ATTENTION = 15, SPEC_TARGETS_MLP = 112 };
+
+/* How frozen weights of linear layers are stored. */
+typedef enum { SPEC_BASE_BF16, SPEC_BASE_FP8, SPEC_BASE_INT8, SPEC_BASE_NF4 } SpecBase;
+
+/* W x + (alpha / rank) B A x, of which A and B are trained. Source: Hu et al., LoRA, ICLR 2022 */
+typedef struct SpecAdapter {
+    bool given; /* the scenario has `training.adapter`: all other weights are frozen */
+    int rank;
+    double alpha;
+    unsigned targets;
+    SpecDtype dtype; /* of its weights */
+    double dropout_frac;
+    SpecBase base_dtype;
+    bool double_quantised; /* the scales of blocks of 64 are quantised too */
+    bool fused; /* one adapter for queries, keys and values, one for gate and up; added in the product */
+} SpecAdapter;
+
+extern const SpecWords spec_words_task, spec_words_target, spec_words_base;
+
+#endif

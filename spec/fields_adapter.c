@@ -1,0 +1,162 @@
+/* spec/fields_adapter.c - field table of low-rank adapters, and what it may not stand beside. */
+#include <string.h>
+
+#include "spec/checks.h"
+#include "spec/fields_internal.h"
+
+static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora"};
+const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
+static const char *const target_list[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                          "gate_proj", "up_proj", "down_proj"};
+const SpecWords spec_words_target = {"one of the linear layers", target_list, (int)G_N_ELEMENTS(target_list),
+                                     0};
+static const char *const base_list[] = {"bf16", "fp8", "int8", "nf4"};
+const SpecWords spec_words_base = {"one of the ways to store frozen weights", base_list,
+                                   (int)G_N_ELEMENTS(base_list), 0};
+
+/* Several at once, and what Megatron calls them. */
+static const struct {
+    const char *word;
+    unsigned targets;
+} sets[] = {{"attention", SPEC_TARGETS_ATTENTION},
+            {"mlp", SPEC_TARGETS_MLP},
+            {"all-linear", SPEC_TARGETS_ATTENTION | SPEC_TARGETS_MLP},
+            {"linear_qkv", SPEC_TARGET_Q | SPEC_TARGET_K | SPEC_TARGET_V},
+            {"linear_proj", SPEC_TARGET_O},
+            {"linear_fc1", SPEC_TARGET_GATE | SPEC_TARGET_UP},
+            {"linear_fc2", SPEC_TARGET_DOWN}};
+
+static bool read_target(SpecReadContext *context, const OrrJson *node, unsigned *targets, GError **error)
+{
+    const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
+    for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
+        if (strcmp(text, sets[i].word) == 0) {
+            *targets |= sets[i].targets;
+            return true;
+        }
+    int word = 0;
+    if (!spec_read_word(context, &spec_words_target, node, &word, error))
+        return false;
+    *targets |= 1u << word;
+    return true;
+}
+
+static bool read_targets(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecAdapter *adapter = target;
+    unsigned targets = 0;
+    if (orr_json_type(node) != ORR_JSON_LIST) {
+        if (!read_target(context, node, &targets, error))
+            return false;
+    } else if (orr_json_count(node) == 0) {
+        return spec_read_fail(context, NULL, error,
+                              "is empty; name a linear layer, as [\"q_proj\", \"v_proj\"]");
+    }
+    const bool list = orr_json_type(node) == ORR_JSON_LIST;
+    for (const OrrJson *item = list ? orr_json_first(node) : NULL; item != NULL; item = orr_json_next(item))
+        if (!read_target(context, item, &targets, error))
+            return false;
+    adapter->targets = targets;
+    return true;
+}
+
+static const SpecField adapter_fields[] = {
+    SPEC_F_INT(SpecAdapter, rank, 1, 65536, NULL, SPEC_FIELD_REQUIRED,
+               "Rank r of an adapter: a linear layer of n inputs and m outputs gets r (n + m) weights."),
+    SPEC_F_DOUBLE(SpecAdapter, alpha, ORR_UNIT_NONE, 0, 1e6, "32", 0,
+                  "What an adapter adds is scaled by alpha / rank. Costs do not depend on it."),
+    {.key = "targets",
+     .type = SPEC_TYPE_CUSTOM,
+     .default_text = "\"attention\"",
+     .read = read_targets,
+     .form = "attention, mlp, all-linear, or a list of linear layers such as [\"q_proj\", \"v_proj\"]",
+     .schema = "{\"type\":[\"string\",\"array\"]}",
+     .help = "Linear layers that have an adapter. Names are those of Hugging Face or Megatron."},
+    SPEC_F_WORD(SpecAdapter, dtype, &spec_words_dtype, "\"bf16\"", 0,
+                "Number format of the adapter's weights. PEFT casts them to fp32 unless told otherwise."),
+    SPEC_F_DOUBLE(SpecAdapter, dropout_frac, ORR_UNIT_FRAC, 0, 0.9, "0", 0,
+                  "Dropout on each adapter's input. Above 0 every adapter keeps a copy of it and a mask."),
+    SPEC_F_WORD(SpecAdapter, base_dtype, &spec_words_base, "\"bf16\"", 0,
+                "How frozen weights of linear layers are stored; what is narrower is widened before every "
+                "product."),
+    SPEC_F_BOOL(SpecAdapter, double_quantised, "true", 0,
+                "Scales of nf4 blocks are quantised too: 0.127 in place of 0.5 bits a weight."),
+    SPEC_F_BOOL(SpecAdapter, fused, "false", 0,
+                "One adapter serves queries, keys and values, one gate and up (Megatron's linear_qkv and "
+                "linear_fc1). Otherwise each projection has its own."),
+};
+SPEC_TABLE(spec_table_adapter, "training.adapter",
+           "Low-rank adapters (LoRA) on linear layers; all other weights are frozen.", adapter_fields);
+
+bool spec_read_adapter(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecAdapter *adapter = target;
+    if (orr_json_type(node) != ORR_JSON_OBJECT)
+        return spec_read_fail(context, node, error, "is %s; give an object, as {\"rank\":16}",
+                              orr_json_type_name(node));
+    SpecReadContext inside = *context;
+    inside.quiet++;
+    adapter->given = true;
+    return spec_read_table(&inside, &spec_table_adapter, node, adapter, error);
+}
+
+/* What stands beside an adapter and is not modelled with one; NULL: nothing. */
+static const char *beside(const Spec *spec)
+{
+    if (spec->model.list.text != NULL)
+        return "a list of layers";
+    if (spec->model.encoder_layers > 0)
+        return "model.encoder_layers";
+    if (spec->model.mla.kv_lora_rank > 0)
+        return "model.mla";
+    if (spec->model.mtp_layers > 0)
+        return "model.mtp_layers";
+    if (spec_offloads(&spec->offload))
+        return "offload";
+    if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
+        return "parallel.data_scheme parameter_server";
+    if (spec->parallel.compression.kind != SPEC_COMPRESSION_NONE)
+        return "parallel.compression";
+    if (spec->parallel.tensor_scheme != SPEC_TENSOR_1D)
+        return "parallel.tensor_scheme";
+    return spec->training.mlp_tiles > 1 ? "training.mlp_tiles" : NULL;
+}
+
+bool spec_check_adapter(const Check *check)
+{
+    const Spec *spec = check->spec;
+    const SpecAdapter *adapter = &spec->training.adapter;
+    const SpecTask task = spec->training.task;
+    const bool wants = task == SPEC_TASK_LORA || task == SPEC_TASK_QLORA;
+    if (wants && !adapter->given)
+        return spec_check_fail(check,
+                               "training.task: \"%s\" needs training.adapter; give one, as {\"rank\":16}",
+                               spec_word(&spec_words_task, (int)task));
+    if (!adapter->given)
+        return true;
+    if (!wants)
+        return spec_check_fail(
+            check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
+            spec_word(&spec_words_task, (int)task));
+    const bool narrow = adapter->base_dtype == SPEC_BASE_NF4 || adapter->base_dtype == SPEC_BASE_INT8;
+    if ((task == SPEC_TASK_QLORA && adapter->base_dtype == SPEC_BASE_BF16) ||
+        (task == SPEC_TASK_LORA && narrow))
+        return spec_check_fail(check, "training.adapter.base_dtype: \"%s\" with training.task \"%s\"; %s",
+                               spec_word(&spec_words_base, (int)adapter->base_dtype),
+                               spec_word(&spec_words_task, (int)task),
+                               narrow ? "give task \"qlora\"" : "give nf4, int8 or fp8");
+    if (!spec->model.gated_mlp && (adapter->targets & SPEC_TARGETS_MLP) == SPEC_TARGET_GATE)
+        return spec_check_fail(check,
+                               "training.adapter.targets: gate_proj is none of the model's linear layers, as "
+                               "model.gated_mlp is false; give up_proj or down_proj");
+    if (spec->model.moe.experts > 0 && (adapter->targets & SPEC_TARGETS_MLP) != 0)
+        return spec_check_fail(check,
+                               "training.adapter.targets: adapters of experts are not modelled; give "
+                               "\"attention\" with model.moe.experts %d",
+                               spec->model.moe.experts);
+    const char *with = beside(spec);
+    return with == NULL ||
+           spec_check_fail(check,
+                           "training.adapter: adapters beside %s are not modelled; leave one of the two out",
+                           with);
+}

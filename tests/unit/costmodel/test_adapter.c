@@ -1,0 +1,287 @@
+/* unit/costmodel/test_adapter.c - low-rank adapters: weights by hand, FLOPs, tensors that are kept, bytes, what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/activations.h"
+#include "costmodel/adapter.h"
+#include "costmodel/flops.h"
+#include "costmodel/states.h"
+#include "report/report.h"
+#include "spec/load.h"
+
+#define LLAMA7B  "\"model\":\"llama2-7b\""
+#define LLAMA70B "\"model\":\"llama2-70b\""
+
+static void load(const char *model, const char *training, const char *more, Spec *spec)
+{
+    GError *error = NULL;
+    g_autofree char *text = g_strdup_printf(
+        "{%s,\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},\"training\":{\"sequence_length\":1024,"
+        "\"global_batch\":16,\"micro_batch\":1,%s}%s}",
+        model, training, more);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+}
+
+static Report run(const Spec *spec, OrrArena *arena)
+{
+    static const ReportOptions checked = {.check = true};
+    GError *error = NULL;
+    Report report;
+    report_run(spec, NULL, &checked, arena, &report, &error);
+    g_assert_no_error(error);
+    return report;
+}
+
+#define LORA(rank, targets) "\"task\":\"lora\",\"adapter\":{\"rank\":" rank ",\"targets\":" targets "}"
+
+/* r (n + m) of each linear layer. */
+static void test_parameters(void)
+{
+    static const struct {
+        const char *model, *training;
+        double want;
+    } cases[] = {
+        {LLAMA7B, LORA("16", "\"all-linear\""), 39976960},
+        {LLAMA7B, LORA("16", "\"attention\""), 32 * 4 * 16 * 8192.0},
+        {LLAMA7B, LORA("8", "[\"q_proj\",\"v_proj\"]"), 32 * 2 * 8 * 8192.0},
+        {LLAMA7B, LORA("4", "\"mlp\""), 32 * 3 * 4 * (4096 + 11008.0)},
+        {LLAMA70B, LORA("16", "\"attention\""), 80 * 16 * (8192 + 8192 + 2 * (8192 + 1024) + 8192 + 8192.0)},
+        /* MLPerf's: one adapter for queries, keys and values */
+        {LLAMA70B, "\"task\":\"lora\",\"adapter\":{\"rank\":16,\"fused\":true}", 44564480},
+        {LLAMA7B, "\"task\":\"sft\"", 6738415616.0},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        load(cases[i].model, cases[i].training, "", spec);
+        g_assert_cmpfloat(cost_trained_parameters(spec), ==, cases[i].want);
+    }
+}
+
+/* Tensor ranks: all of A and a part of B where outputs are cut, a part of A and all of B where inputs are. */
+static void test_cut(void)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    load(LLAMA7B, LORA("16", "\"all-linear\""), ",\"parallel\":{\"tensor\":4}", spec);
+    const CostParams params = cost_trained_params(spec, COST_PART_LAYER, 0);
+    const double qkv = 3 * 16 * (4096 + 4096 / 4.0), out = 16 * (4096 / 4.0 + 4096),
+                 in = 2 * 16 * (4096 + 11008 / 4.0), down = 16 * (11008 / 4.0 + 4096);
+    g_assert_cmpfloat(cost_rank_dense_params(&params, &spec->parallel), ==, qkv + out + in + down);
+    g_assert_cmpint(params.matrices, ==, 14);
+    g_assert_cmpint(params.vectors, ==, 0);
+}
+
+static double pass_flops(const CostOps *ops)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++)
+        sum += ops->op[i].kind == COST_OP_GEMM ? ops->op[i].model_flops : 0;
+    return sum;
+}
+
+/* Products of a layer: 2 P T forward, 2 P T for the input's gradient, none for the weights'; adapters 2 T each in all three. */
+static void test_flops(void)
+{
+    g_autofree Spec *all = g_new0(Spec, 1), *lora = g_new0(Spec, 1);
+    CostShape shape;
+    CostGraph *graph = g_new(CostGraph, 2);
+    load(LLAMA7B, "\"task\":\"sft\"", "", all);
+    load(LLAMA7B, LORA("16", "\"all-linear\""), "", lora);
+    cost_shape_init(&shape, all);
+    cost_graph_layer(&shape, 3, &graph[0]);
+    cost_shape_init(&shape, lora);
+    cost_graph_layer(&shape, 3, &graph[1]);
+    const double adapters = 2 * 1024.0 * 1249280,
+                 linear = 2 * 1024.0 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
+    g_assert_cmpfloat(pass_flops(&graph[0].pass[COST_BACKWARD_WEIGHT]), ==, linear);
+    for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++)
+        g_assert_cmpfloat_with_epsilon(pass_flops(&graph[1].pass[pass]) - pass_flops(&graph[0].pass[pass]),
+                                       adapters, 1);
+    g_assert_cmpfloat(pass_flops(&graph[1].pass[COST_BACKWARD_WEIGHT]), ==, adapters);
+    cost_graph(&shape, cost_ops_head, &graph[1]);
+    g_assert_cmpint(graph[1].pass[COST_BACKWARD_WEIGHT].count, ==, 0);
+    g_assert_cmpfloat(pass_flops(&graph[1].pass[COST_BACKWARD_INPUT]), ==, 2 * 1024.0 * 4096 * 32000);
+    g_free(graph);
+}
+
+static double kept(const char *training, const char *name)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    CostShape shape;
+    double bytes = 0;
+    load(LLAMA7B, training, ",\"execution\":{\"attention\":\"flash2\"}", spec);
+    cost_shape_init(&shape, spec);
+    cost_graph_layer(&shape, 3, graph);
+    const CostOps *forward = &graph->pass[COST_FORWARD];
+    for (int i = 0; i < forward->kept_count; i++)
+        bytes += strcmp(forward->kept[i].name, name) == 0 ? forward->kept[i].bytes : 0;
+    return bytes;
+}
+
+/* Inputs of frozen products are not kept unless an adapter reads them. */
+static void test_kept(void)
+{
+    const double wide = 2 * 1024.0 * 11008, narrow = 2 * 1024.0 * 4096;
+    g_assert_cmpfloat(kept("\"task\":\"sft\"", "mlp output input"), ==, wide);
+    g_assert_cmpfloat(kept(LORA("16", "\"attention\""), "mlp output input"), ==, 0);
+    g_assert_cmpfloat(kept(LORA("16", "\"attention\""), "mlp input"), ==, 0);
+    g_assert_cmpfloat(kept(LORA("16", "\"mlp\""), "mlp input"), ==, narrow);
+    g_assert_cmpfloat(kept(LORA("16", "[\"down_proj\"]"), "mlp output input"), ==, wide);
+    g_assert_cmpfloat(kept(LORA("16", "\"mlp\""), "attention output"), ==, narrow); /* the core's own */
+    g_assert_cmpfloat(kept(LORA("16", "\"attention\""), "adapter columns"), ==, 2 * 1024.0 * 4 * 16);
+    g_assert_cmpfloat(kept(LORA("16", "\"attention\""), "adapter inputs"), ==, 0);
+    /* dropout: three more masks and two more copies behind the norm, a mask of the output projection's */
+    g_assert_cmpfloat(
+        kept("\"task\":\"lora\",\"adapter\":{\"rank\":16,\"dropout_frac\":0.1}", "adapter inputs"), ==,
+        (2 * 2 + 3 + 1) * 1024.0 * 4096);
+}
+
+static void test_bytes(void)
+{
+    const SpecAdapter nf4 = {.base_dtype = SPEC_BASE_NF4, .double_quantised = true};
+    const SpecAdapter plain = {.base_dtype = SPEC_BASE_NF4};
+    g_assert_cmpfloat(cost_base_bytes(&nf4), ==, 0.5 + 0.127 / 8 + (1.0 / 64 + 1.0 / 4096 - 0.127 / 8));
+    g_assert_cmpfloat(cost_base_bytes(&plain), ==, 0.5625);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    load(LLAMA7B, "\"task\":\"qlora\",\"adapter\":{\"rank\":16,\"base_dtype\":\"int8\"}",
+         ",\"parallel\":{\"tensor\":2}", spec);
+    const CostFrozen layer = cost_frozen_bytes(spec, COST_PART_LAYER, 0),
+                     head = cost_frozen_bytes(spec, COST_PART_HEAD, 0);
+    g_assert_cmpfloat(layer.dense_bytes, ==, (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008) / 2 + 2 * 2 * 4096);
+    g_assert_cmpfloat(head.dense_bytes, ==, 2 * 32000.0 * 4096 / 2 + 2 * 4096);
+}
+
+/* The paper's claim: 65 billion parameters on one GPU of 48 GB, quantised; not in 16 bits. */
+static void test_one_gpu(void)
+{
+    static const char one[] =
+        "{\"model\":\"llama-65b\",\"cluster\":{\"accelerator\":\"rtx-pro-6000-pcie\",\"gpus_per_node\":1,"
+        "\"nodes\":1},\"training\":{\"sequence_length\":512,\"global_batch\":16,\"micro_batch\":1,"
+        "\"recompute\":\"full\",%s},\"execution\":{\"framework\":\"transformers-ddp\"}}";
+    static const struct {
+        const char *training;
+        bool fits;
+    } cases[] = {
+        {"\"task\":\"qlora\",\"adapter\":{\"rank\":64,\"targets\":\"all-linear\",\"base_dtype\":\"nf4\"}",
+         true},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":64,\"targets\":\"all-linear\"}", false}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_autofree char *training = g_strdup_printf("%s", cases[i].training);
+        g_autoptr(GString) text = g_string_new(one);
+        OrrArena *arena = orr_arena_new();
+        GError *error = NULL;
+        g_string_replace(text, "%s", training, 1);
+        OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "test", &error);
+        static const char *const sets[] = {"cluster.accelerator.memory_bytes=48e9", NULL};
+        spec_load_json(orr_json_root(doc), "test", sets, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(run(spec, arena).fits, ==, cases[i].fits);
+        orr_json_free(doc);
+        orr_arena_free(arena);
+    }
+}
+
+/* Sharded, frozen weights are gathered as they are stored and never reduced; unsharded they take all ranks' memory alike. */
+static void test_sharded(void)
+{
+    OrrArena *arena = orr_arena_new();
+    g_autofree Spec *spec = g_new0(Spec, 1), *quantised = g_new0(Spec, 1), *whole = g_new0(Spec, 1);
+    load(LLAMA7B, LORA("16", "\"attention\""),
+         ",\"parallel\":{\"data\":8,\"zero\":3},\"execution\":{\"framework\":\"pytorch-fsdp2\"}", spec);
+    load(LLAMA7B, "\"task\":\"qlora\",\"adapter\":{\"rank\":16,\"base_dtype\":\"nf4\"}",
+         ",\"parallel\":{\"data\":8,\"zero\":3},\"execution\":{\"framework\":\"pytorch-fsdp2\"}", quantised);
+    load(LLAMA7B, LORA("16", "\"attention\""),
+         ",\"parallel\":{\"data\":8,\"zero\":0},\"execution\":{\"framework\":\"pytorch-ddp\"}", whole);
+    const Report fsdp = run(spec, arena), qlora = run(quantised, arena), ddp = run(whole, arena);
+    const double base = 2 * 6738415616.0, trained = 16777216;
+    g_assert_cmpfloat_with_epsilon(ddp.stages[0].weights_bytes, base + 2 * trained, 1e6);
+    g_assert_cmpfloat(ddp.stages[0].gradients_bytes, <=, 4 * 2 * trained);
+    g_assert_cmpfloat(fsdp.stages[0].weights_bytes, <, ddp.stages[0].weights_bytes / 4);
+    g_assert_cmpint(sim_work_duration_ps(&qlora.plan.stages[0].segments[5].param_gather), <,
+                    sim_work_duration_ps(&fsdp.plan.stages[0].segments[5].param_gather) / 2);
+    g_assert_cmpint(sim_work_duration_ps(&fsdp.plan.stages[0].segments[5].grad_reduce), <,
+                    sim_work_duration_ps(&fsdp.plan.stages[0].segments[5].param_gather) / 4);
+    g_assert_cmpint(sim_work_duration_ps(&fsdp.plan.stages[0].segments[0].grad_reduce), ==, 0);
+    orr_arena_free(arena);
+}
+
+/* A larger rank, more targets, dropout: never faster, never smaller. Frozen: faster and smaller than training all. */
+static void test_orders(void)
+{
+    static const char *const more[] = {
+        LORA("8", "[\"q_proj\"]"),
+        LORA("8", "\"attention\""),
+        LORA("64", "\"attention\""),
+        LORA("64", "\"all-linear\""),
+        "\"task\":\"lora\",\"adapter\":{\"rank\":64,\"targets\":\"all-linear\",\"dropout_frac\":0.1}",
+        "\"task\":\"sft\""};
+    static const char *const layouts[] = {
+        ",\"parallel\":{\"tensor\":2,\"data\":4,\"zero\":1}",
+        ",\"parallel\":{\"tensor\":2,\"pipeline\":2,\"sequence_parallel\":true}"};
+    for (gsize k = 0; k < G_N_ELEMENTS(layouts); k++) {
+        int64_t before_ps = 0;
+        double before_bytes = 0;
+        for (gsize i = 0; i < G_N_ELEMENTS(more); i++) {
+            g_autofree Spec *spec = g_new0(Spec, 1);
+            OrrArena *arena = orr_arena_new();
+            load(LLAMA7B, more[i], layouts[k], spec);
+            const Report report = run(spec, arena);
+            if (i + 1 < G_N_ELEMENTS(more))
+                g_assert_cmpint(report.step_ps, >=, before_ps);
+            g_assert_cmpfloat(report.peak_bytes, >=, before_bytes);
+            before_ps = report.step_ps;
+            before_bytes = report.peak_bytes;
+            orr_arena_free(arena);
+        }
+    }
+}
+
+static void test_refused(void)
+{
+    static const char *const cases[][2] = {
+        {"\"task\":\"lora\"", "needs training.adapter"},
+        {"\"task\":\"qlora\"", "needs training.adapter"},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":0}", "rank"},
+        {"\"adapter\":{\"rank\":8}", "give \"lora\" or \"qlora\""},
+        {"\"task\":\"qlora\",\"adapter\":{\"rank\":8}", "give nf4, int8 or fp8"},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"base_dtype\":\"nf4\"}", "give task \"qlora\""},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[]}", "is empty"},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"q_prj\"}", "q_proj"},
+        {"\"task\":\"lora\",\"mlp_tiles\":2,\"adapter\":{\"rank\":8}", "training.mlp_tiles"},
+        {"\"task\":\"lroa\"", "lora"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{" LLAMA7B
+            ",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},\"training\":{\"sequence_length\":1024,"
+            "\"global_batch\":16,%s}}",
+            cases[i][0]);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_autoptr(GError) error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", NULL);
+        g_assert_false(spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error));
+        if (strstr(error->message, cases[i][1]) == NULL)
+            g_error("%s says: %s", cases[i][0], error->message);
+        orr_json_free(doc);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/adapter/parameters", test_parameters);
+    g_test_add_func("/adapter/cut", test_cut);
+    g_test_add_func("/adapter/flops", test_flops);
+    g_test_add_func("/adapter/kept", test_kept);
+    g_test_add_func("/adapter/bytes", test_bytes);
+    g_test_add_func("/adapter/one-gpu", test_one_gpu);
+    g_test_add_func("/adapter/sharded", test_sharded);
+    g_test_add_func("/adapter/orders", test_orders);
+    g_test_add_func("/adapter/refused", test_refused);
+    return g_test_run();
+}
