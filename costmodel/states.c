@@ -152,6 +152,16 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     };
 }
 
+double cost_unsharded_gradient_bytes(const Spec *spec)
+{
+    const double wire = cost_gradient_wire_bytes(spec);
+    if (spec->parallel.zero >= 3)
+        return wire;
+    if (cost_dense_replicas(spec) <= 1 && cost_expert_replicas(spec) <= 1)
+        return 0;
+    return cost_reduces_each_microbatch(spec) ? wire : fmin(wire, cost_recipe(spec).gradients);
+}
+
 double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert)
 {
     const SpecFramework *framework = &spec->execution.framework;

@@ -38,6 +38,11 @@ int cost_dense_replicas(const Spec *spec);
 int cost_expert_replicas(const Spec *spec);
 int cost_shard_degree(const Spec *spec, int replicas);
 
+/* Bytes an element of a gradient that lies whole on a rank until it is reduced, beside the rank's shard. 0 where nobody has
+ * another shard: ZeRO 1 and 2 of one replica. What leaves with every micro-batch is in the wire's type; sums that wait for the
+ * last one, in that of the sums where it is narrower. */
+double cost_unsharded_gradient_bytes(const Spec *spec);
+
 /* Flat copies of gradients that live only between the last backward and the end of the optimizer step, on a rank that
  * holds `dense` and `expert` parameters: one bucket on its way to the wire, and the shard's 16-bit sums in fp32. No
  * cached block of an activation is as large, so the allocator reserves them besides. */

@@ -327,7 +327,7 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
     data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
                          workspace_bytes(worker, rank) - 1;
     data->whole_bytes = (params.dense + params.expert) *
-                            (worker->rules.gradient_wire_bytes +
+                            (cost_unsharded_gradient_bytes(&worker->spec) +
                              (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
                         64;
     data->gathered_bytes = worker->spec.parallel.zero >= 3 && !worker->rules.reshards_after_forward

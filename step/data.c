@@ -345,12 +345,13 @@ static void join_root(const Step *step, int stage)
         last->unsharded_grad_bytes = MIN(last->unsharded_grad_bytes, last->gathered_param_bytes);
 }
 
-static void complete_bucket(const Spec *spec, const StepParams *bucket, double wire, SimSegment *segment)
+static void complete_bucket(const Spec *spec, const StepParams *bucket, SimSegment *segment)
 {
     set_communication(spec, segment, bucket);
     sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, sim_ps(step_select_s(spec, bucket->dense)));
     if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
-        segment->unsharded_grad_bytes = step_bytes((bucket->dense + bucket->expert) * wire);
+        segment->unsharded_grad_bytes =
+            step_bytes((bucket->dense + bucket->expert) * cost_unsharded_gradient_bytes(spec));
 }
 
 /* What leaves with every micro-batch is copied on its way in every one, as under ZeRO-3. */
@@ -374,7 +375,7 @@ static void fill_buckets(const Step *step, int stage, const StepPolicy *policy)
     for (int i = out->segment_count - 1; i >= 0; i--) {
         step_add_params(&bucket, &step->params[stage][i]);
         if (step_completes_bucket(&filling, bucket.dense + bucket.expert) || i == 0) {
-            complete_bucket(step->spec, &bucket, policy->gradient_wire_bytes, &out->segments[i]);
+            complete_bucket(step->spec, &bucket, &out->segments[i]);
             bucket = (StepParams){0};
         }
     }
@@ -387,7 +388,7 @@ static void deal_buckets(const Step *step, int stage, const StepPolicy *policy)
     step_deal_buckets(step, stage, policy, complete);
     for (int i = 0; i < out->segment_count; i++)
         if (complete[i].buckets > 0)
-            complete_bucket(step->spec, &complete[i], policy->gradient_wire_bytes, &out->segments[i]);
+            complete_bucket(step->spec, &complete[i], &out->segments[i]);
 }
 
 /* Groups of the stage's pipeline rank meet their likes of that rank on a fabric, not the worst of all. */
