@@ -59,6 +59,7 @@ void search_settle(SearchResult *result, const Spec *asked)
     settle_all(result, result->pareto, NULL);
     if (first.step_ps == 0)
         return;
+    first.spec = asked; /* its own is gone */
     settle_all(result, result->misses, &first);
     for (int i = 0; i < SEARCH_SENSITIVITIES; i++)
         if (result->sensitivity[i].step_ps > 0)

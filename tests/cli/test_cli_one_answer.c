@@ -54,8 +54,8 @@ static OrrJsonDoc *ask(const Asked *asked, const char *const *words)
     OrrJsonDoc *doc = NULL;
     if (run.status == 0)
         doc = cli_parse(run.out, words[0]);
-    else
-        g_assert_cmpint(run.status, ==, 2);
+    else if (run.status != 2)
+        g_error("%s %s: exit status %d: %s", words[0], words[1], run.status, run.err);
     cli_run_clear(&run);
     return doc;
 }
