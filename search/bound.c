@@ -120,8 +120,8 @@ int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partitio
                            const SpecRecompute *recompute, const SearchPolicy *policy)
 {
     const SearchGroup *group = worker->group;
-    search_apply_policy(group, policy, &worker->spec);
-    const bool even = policy->zero >= 3 || cost_reduces_each_microbatch(&worker->spec);
+    search_take_policy(worker, policy);
+    const bool even = worker->rules.sharded_weights || step_reduces_each(&worker->rules);
     const bool whole = partition->virtual_stages == 1 && partition->order->placement == SIM_PLACE_LOOP &&
                        !sim_schedule_has(partition->order, SIM_TRAIT_SPLITS_BACKWARD) &&
                        spec_deferred_heads(&worker->spec) == 0;
@@ -192,7 +192,7 @@ void search_worker_partition(SearchWorker *worker, const SearchPartition *partit
     worker->shape = search_partition_shape(worker->group, partition);
     search_apply_partition(partition, &worker->spec);
     const SearchPolicy widest = search_widest_policy(worker->space);
-    search_apply_policy(worker->group, &widest, &worker->spec);
+    search_take_policy(worker, &widest);
     const SearchCosts *tail = search_costs_of_rank(worker, worker->ranks - 1);
     worker->head_left_out_ps = tail->head_left_out_ps;
     worker->deferred_heads = worker->head_left_out_ps > 0 ? spec_deferred_heads(&worker->spec) : 0;
@@ -306,16 +306,16 @@ double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *da
 
 double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
 {
-    search_apply_policy(worker->group, policy, &worker->spec);
-    const bool whole = policy->zero >= 3 && !cost_reduces_each_microbatch(&worker->spec);
-    const int overlaps = cost_overlaps_grad_reduce(&worker->spec);
+    search_take_policy(worker, policy);
+    const bool whole = worker->rules.sharded_weights && !step_reduces_each(&worker->rules);
+    const int overlaps = step_reduces_beside(&worker->rules);
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const double beside = worker->beside_bytes[overlaps][i];
         double dynamic = worker->live_bytes[i];
         if (whole && beside >= 0)
             dynamic = fmax(dynamic, beside + data[i].whole_bytes);
-        if (policy->zero >= 3 && worker->first_bytes[i] >= 0)
+        if (worker->rules.sharded_weights && worker->first_bytes[i] >= 0)
             dynamic = fmax(dynamic, worker->first_bytes[i] + data[i].gathered_bytes);
         most = fmax(most, data[i].static_bytes + dynamic + lacks_bytes(worker, worker->sample[i]));
     }
@@ -326,7 +326,7 @@ double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, cons
 static SearchWay whole_way(SearchWorker *worker, const SearchPolicy *policy)
 {
     SearchWay way = search_way(worker, policy);
-    if (way.gathers != SEARCH_GATHERS_NONE || way.reduces != SEARCH_REDUCES_LATE) {
+    if (way.gathers != STEP_GATHERS_NONE || way.reduces != STEP_REDUCES_LATE) {
         SearchStageData *stages =
             g_new(SearchStageData, (gsize)(worker->ranks * search_stages_of_rank(worker)));
         search_worker_stages(worker, policy, stages);

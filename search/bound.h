@@ -56,27 +56,12 @@ typedef struct SearchStageData {
     double gather_sms_frac;                    /* that every gather reserves */
 } SearchStageData;
 
-/* When gathers of parameters outside ZeRO-3 begin, as a replay runs them. */
-typedef enum {
-    SEARCH_GATHERS_NONE, /* before no forward, or not looked at */
-    SEARCH_GATHERS_STEP, /* with the step */
-    SEARCH_GATHERS_USE   /* with the first forward of their chunk */
-} SearchGathers;
-
-/* Likewise gradients. */
-typedef enum {
-    SEARCH_REDUCES_LATE,      /* behind all passes, or not looked at */
-    SEARCH_REDUCES_LAST,      /* beside the last backward of a chunk */
-    SEARCH_REDUCES_EACH,      /* beside every one */
-    SEARCH_REDUCES_EACH_ALONE /* behind every one, and the next pass waits */
-} SearchReduces;
-
 /* How points of a recomputation run its schedule. */
 typedef struct SearchWay {
-    bool blocking; /* compute waits for its messages */
-    bool sharded;  /* ZeRO-3 */
-    SearchGathers gathers;
-    SearchReduces reduces;
+    bool blocking;                 /* compute waits for its messages */
+    bool sharded;                  /* ZeRO-3 */
+    StepGathers gathers;           /* NONE also where they are not looked at */
+    StepReduces reduces;           /* LATE also where they are not looked at */
     const SearchStageData *stages; /* [ranks][stages of a rank]; NULL where neither is looked at */
 } SearchWay;
 

@@ -330,32 +330,29 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
                             (cost_unsharded_gradient_bytes(&worker->spec) +
                              (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
                         64;
-    data->gathered_bytes = worker->spec.parallel.zero >= 3 && !worker->rules.reshards_after_forward
+    data->gathered_bytes = worker->rules.sharded_weights && !worker->rules.reshards_after_forward
                                ? (params.dense + params.expert) * cost_weight_wire_bytes(&worker->spec) - 64
                                : 0;
 }
 
 static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
-    /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
-     * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
-    const bool keeps = worker->rules.keeps_gathered, reshard = worker->rules.reshards_after_forward;
+    /* of a unit, and of the last, in one micro-batch */
+    const int64_t often = step_gathers_of(&worker->rules, false, 1),
+                  last = step_gathers_of(&worker->rules, true, 1);
     const Params params = rank_params(worker, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
         const Stage stage = stage_buckets(worker, rank, search_stage_of_rank(worker, rank, chunk));
         data->reduce_ps += stage.reduce_ps;
         data->gather_ps += stage.gather_ps;
-        data->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
+        data->stream_ps += often * stage.gather_ps - (often - last) * stage.last_gather_ps;
         data->reduce_sms_ps += stage.reduce_sms_ps;
         data->gather_sms_ps += stage.gather_sms_ps;
-        data->stream_sms_ps += keeps     ? 0
-                               : reshard ? 2 * stage.gather_sms_ps - stage.last_gather_sms_ps
-                                         : stage.gather_sms_ps;
+        data->stream_sms_ps += often * stage.gather_sms_ps - (often - last) * stage.last_gather_sms_ps;
         data->most_sms_frac = MAX(data->most_sms_frac, stage.most_sms_frac);
-        if (!keeps && stage.one_link)
-            data->link_ps +=
-                stage.reduce_load_ps +
-                (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps : stage.gather_load_ps);
+        if (!worker->rules.keeps_gathered && stage.one_link)
+            data->link_ps += stage.reduce_load_ps + often * stage.gather_load_ps -
+                             (often - last) * stage.last_gather_load_ps;
         if (chunk == 0) {
             data->last_reduce_ps = stage.last_reduce_ps;
             data->last_reduce_sms_ps = stage.last_reduce_sms_ps;
@@ -366,12 +363,6 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
     }
     data->optimizer_ps = sim_ps(
         cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices));
-}
-
-static void apply_policy(SearchWorker *worker, const SearchPolicy *policy)
-{
-    search_apply_policy(worker->group, policy, &worker->spec);
-    worker->rules = step_policy(&worker->spec);
 }
 
 /* Samples that are the same rank share one. */
@@ -385,7 +376,7 @@ static int same_sample(const SearchWorker *worker, int i)
 
 void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data)
 {
-    apply_policy(worker, policy);
+    search_take_policy(worker, policy);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const int same = same_sample(worker, i);
         ret_data[i] = same < i ? ret_data[same] : (SearchDataCosts){0};
@@ -409,24 +400,20 @@ void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, Search
 SearchWay search_way(SearchWorker *worker, const SearchPolicy *policy)
 {
     const Spec *spec = &worker->spec;
-    apply_policy(worker, policy);
-    const bool each = cost_reduces_each_microbatch(spec), beside = cost_overlaps_grad_reduce(spec);
-    SearchWay way = {.blocking = spec_waits_for_sends(spec), .sharded = policy->zero >= 3};
+    search_take_policy(worker, policy);
+    SearchWay way = {.blocking = worker->rules.waits_for_sends, .sharded = worker->rules.sharded_weights};
     if (way.sharded ||
         spec_offloads_states(&spec->offload)) /* passes alone bound the step, and what is steady */
         return way;
-    way.reduces = each     ? (beside ? SEARCH_REDUCES_EACH : SEARCH_REDUCES_EACH_ALONE)
-                  : beside ? SEARCH_REDUCES_LAST
-                           : SEARCH_REDUCES_LATE;
-    if (spec_hides_param_gather(spec))
-        way.gathers = spec_gathers_on_use(spec) ? SEARCH_GATHERS_USE : SEARCH_GATHERS_STEP;
+    way.reduces = worker->rules.reduces;
+    way.gathers = worker->rules.gathers;
     return way;
 }
 
 void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, SearchStageData *ret_stages)
 {
     const int chunks = search_stages_of_rank(worker);
-    apply_policy(worker, policy);
+    search_take_policy(worker, policy);
     for (int i = 0; i < worker->ranks * chunks; i++) {
         const int index = search_stage_of_rank(worker, i / chunks, i % chunks);
         const Stage stage = stage_buckets(worker, i / chunks, index);
@@ -443,7 +430,7 @@ void search_worker_stages(SearchWorker *worker, const SearchPolicy *policy, Sear
 double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
 {
     double most = 0;
-    apply_policy(worker, policy);
+    search_take_policy(worker, policy);
     for (int r = 0; r < worker->ranks; r++) {
         SearchDataCosts data = {0};
         fill_states(worker, r, &data);

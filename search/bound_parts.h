@@ -5,10 +5,17 @@
 #include "search/bound.h"
 #include "search/hardware.h"
 
+/* Sets the policy in the worker's spec, and what follows from it. */
+static inline void search_take_policy(SearchWorker *worker, const SearchPolicy *policy)
+{
+    search_apply_policy(worker->group, policy, &worker->spec);
+    worker->rules = step_policy(&worker->spec);
+}
+
 /* Each rank's step runs from its own start (program/plan.h, post_validation): bounds may not count what is before it. */
 static inline bool search_starts_skewed(const SearchWorker *worker)
 {
-    return spec_validates_later(&worker->spec) &&
+    return worker->rules.validates_later &&
            sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD);
 }
 

@@ -11,8 +11,9 @@
  * as no weight gradients of other chunks stay behind. */
 static int64_t open_reduce_ps(const SearchWorker *worker, const SearchDataCosts *data, int rank)
 {
-    if (!cost_overlaps_grad_reduce(&worker->spec))
-        return cost_reduces_each_microbatch(&worker->spec) ? 0 : data->reduce_ps;
+    const StepPolicy *rules = &worker->rules;
+    if (!step_reduces_beside(rules))
+        return step_reduces_each(rules) ? 0 : data->reduce_ps;
     const SimSchedule *order = worker->partition->order;
     if (order->placement != SIM_PLACE_LOOP ||
         (worker->chunks > 1 && sim_schedule_has(order, SIM_TRAIT_SPLITS_BACKWARD)))
@@ -27,11 +28,12 @@ static int64_t open_reduce_ps(const SearchWorker *worker, const SearchDataCosts 
  * reductions where every micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
 static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data, int sample)
 {
+    const StepPolicy *rules = &worker->rules;
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const bool ahead = spec_prefetch_units(&worker->spec) > 0, sharded = worker->spec.parallel.zero >= 3;
+    const bool ahead = rules->prefetch_units > 0, sharded = rules->sharded_weights;
     /* micro-batches that pass each of the rank's stages */
     const int64_t each = worker->group->microbatches / (both_ends ? 2 : 1);
-    const int64_t gathers = cost_shards_by_chunk(&worker->spec) ? 1 : each;
+    const int64_t gathers = step_units_of(rules, each);
     int64_t least_ps = 0;
     if (sharded) {
         /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
@@ -39,9 +41,9 @@ static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data
         const int64_t first_ps = both_ends ? data->stream_ps : data->first_gather_ps;
         least_ps = gathers * data->stream_ps + (ahead ? 0 : worker->use_end_ps[sample] - first_ps);
     }
-    if (!cost_reduces_each_microbatch(&worker->spec))
+    if (!step_reduces_each(rules))
         return least_ps;
-    if (!cost_overlaps_grad_reduce(&worker->spec)) /* compute waits for every one */
+    if (!step_reduces_beside(rules)) /* compute waits for every one */
         return MAX(least_ps, worker->work_end_ps[sample] + each * data->reduce_ps);
     return MAX(least_ps, each * MAX(data->reduce_ps, sharded ? data->link_ps : 0));
 }
@@ -58,19 +60,20 @@ static void later(SearchEnds *ends, const SearchEnds *other)
  * and passes take so much longer, but where they wait. Gathers may use the time before the first pass (`start_ps` and the
  * fill; on rank 0 that of the first gather alone, for slower passes wait less for the others), both kinds that of messages
  * which compute waits for. */
-static int64_t shared_sms_ps(const SearchWorker *worker, const SearchPolicy *policy,
-                             const SearchDataCosts *data, const SearchWay *way, int sample, int64_t start_ps)
+static int64_t shared_sms_ps(const SearchWorker *worker, const SearchDataCosts *data, const SearchWay *way,
+                             int sample, int64_t start_ps)
 {
+    const StepPolicy *rules = &worker->rules;
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const int rank = worker->sample[sample];
     const int64_t each = worker->group->microbatches / (both_ends ? 2 : 1);
-    int64_t taken_ps = way->gathers != SEARCH_GATHERS_NONE ? data->gather_sms_ps : 0;
+    int64_t taken_ps = way->gathers != STEP_GATHERS_NONE ? data->gather_sms_ps : 0;
     if (search_starts_skewed(worker) || search_costs_of_rank(worker, rank)->leaves_sms)
         return 0;
-    if (policy->zero >= 3)
-        taken_ps = (cost_shards_by_chunk(&worker->spec) ? 1 : each) * data->stream_sms_ps;
-    if (cost_overlaps_grad_reduce(&worker->spec))
-        taken_ps += (cost_reduces_each_microbatch(&worker->spec) ? each : 1) * data->reduce_sms_ps;
+    if (rules->sharded_weights)
+        taken_ps = step_units_of(rules, each) * data->stream_sms_ps;
+    if (step_reduces_beside(rules))
+        taken_ps += step_reduces_of(rules, each) * data->reduce_sms_ps;
     const int64_t end_ps = worker->ends[way->blocking].own_ps[sample],
                   messages_ps = end_ps - worker->ends[0].own_ps[sample];
     const int64_t waits_ps = rank == 0 ? MIN(start_ps, data->first_gather_ps) : start_ps;
@@ -79,18 +82,19 @@ static int64_t shared_sms_ps(const SearchWorker *worker, const SearchPolicy *pol
 }
 
 /* The step behind these ends of compute; `start_ps`: before any of it. */
-static int64_t step_ps(const SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,
-                       const SearchWay *way, const SearchEnds *ends, int64_t start_ps)
+static int64_t step_ps(const SearchWorker *worker, const SearchDataCosts *data, const SearchWay *way,
+                       const SearchEnds *ends, int64_t start_ps)
 {
+    const StepPolicy *rules = &worker->rules;
     const SpecFramework *framework = &worker->spec.execution.framework;
-    const bool late_gather = policy->zero < 3 && !spec_hides_param_gather(&worker->spec);
+    const bool late_gather = !rules->sharded_weights && rules->gathers == STEP_GATHERS_NONE;
     int64_t reduced_ps = MAX(ends->latest_ps, ends->latest_reduced_ps), own_ps = 0, after_ps = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchDataCosts *own = &data[i];
         const int64_t end = i == 0 ? ends->first_ps : ends->own_ps[i];
         const int64_t beside = MAX(ends->reduced_ps[i], steady_ps(worker, own, i) - start_ps);
         const int64_t open_ps = open_reduce_ps(worker, own, worker->sample[i]);
-        const int64_t shared = shared_sms_ps(worker, policy, own, way, i, start_ps) +
+        const int64_t shared = shared_sms_ps(worker, own, way, i, start_ps) +
                                (open_ps > 0 ? own->last_reduce_ps - own->last_reduce_sms_ps : 0);
         const int64_t reduced = MAX(MAX(end + open_ps, shared), beside);
         const int64_t after = own->optimizer_ps + (late_gather ? own->gather_ps : 0);
@@ -99,9 +103,8 @@ static int64_t step_ps(const SearchWorker *worker, const SearchPolicy *policy, c
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    const int64_t last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(worker)
-                                ? reduced_ps + after_ps
-                                : MAX(reduced_ps, own_ps);
+    const int64_t last_ps = rules->waits_for_norm && !search_starts_skewed(worker) ? reduced_ps + after_ps
+                                                                                   : MAX(reduced_ps, own_ps);
     return start_ps + last_ps + sim_ps(framework->host.step_overhead_s);
 }
 
@@ -111,16 +114,16 @@ int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, cons
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     SearchEnds ends = worker->ends[way->blocking];
     int64_t start_ps = 0;
-    search_apply_policy(worker->group, policy, &worker->spec);
-    if (way->gathers == SEARCH_GATHERS_USE)
+    search_take_policy(worker, policy);
+    if (way->gathers == STEP_GATHERS_USE)
         search_bound_ends(worker, way->blocking, way->stages, &ends);
     later(&ends, &worker->replayed[way->blocking]);
-    if (!both_ends && policy->zero >= 3)
+    if (!both_ends && worker->rules.sharded_weights)
         start_ps = data[0].first_gather_ps;
-    else if (!both_ends && way->gathers == SEARCH_GATHERS_STEP)
+    else if (!both_ends && way->gathers == STEP_GATHERS_STEP)
         start_ps = data[0].wait_ps;
-    const int64_t least_ps = step_ps(worker, policy, data, way, &ends, start_ps);
+    const int64_t least_ps = step_ps(worker, data, way, &ends, start_ps);
     return worker->with_data.latest_ps == 0
                ? least_ps
-               : MAX(least_ps, step_ps(worker, policy, data, way, &worker->with_data, 0));
+               : MAX(least_ps, step_ps(worker, data, way, &worker->with_data, 0));
 }

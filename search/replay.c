@@ -178,12 +178,12 @@ static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin
                               bool pair)
 {
     const int at = rank * run->replay->orders.shape.chunks + chunk;
-    if (run->way->gathers == SEARCH_GATHERS_NONE || run->replay->gathered[at])
+    if (run->way->gathers == STEP_GATHERS_NONE || run->replay->gathered[at])
         return pass_end_ps(run, rank, begin_ps, lasts_ps);
     const SearchStageData *data = &run->way->stages[at];
     Rank *state = &run->replay->ranks[rank];
     int64_t gathers_ps = state->gathers_free_ps;
-    if (run->way->gathers == SEARCH_GATHERS_USE)
+    if (run->way->gathers == STEP_GATHERS_USE)
         gathers_ps = MAX(gathers_ps, begin_ps);
     run->replay->gathered[at] = true;
     state->gathers_free_ps = gathers_ps + data->gather_ps;
@@ -194,16 +194,16 @@ static int64_t forward_end_ps(const Run *run, int rank, int chunk, int64_t begin
 /* Reductions beside or behind a pass that made weight gradients from `begin_ps` to `end_ps`, in `lasts_ps` of compute. */
 static void reduce(const Run *run, int rank, int chunk, int64_t begin_ps, int64_t end_ps, int64_t lasts_ps)
 {
-    const SearchReduces reduces = run->way->reduces;
+    const StepReduces reduces = run->way->reduces;
     const int at = rank * run->replay->orders.shape.chunks + chunk;
-    if (reduces == SEARCH_REDUCES_LATE)
+    if (reduces == STEP_REDUCES_LATE)
         return;
     const bool last = --run->replay->gradients_left[at] == 0;
     const SearchStageData *data = &run->way->stages[at];
     Rank *state = &run->replay->ranks[rank];
-    if (reduces == SEARCH_REDUCES_EACH_ALONE)
+    if (reduces == STEP_REDUCES_EACH_ALONE)
         state->now_ps = MAX(state->now_ps, end_ps + data->reduce_ps);
-    if (reduces == SEARCH_REDUCES_EACH_ALONE || (reduces == SEARCH_REDUCES_LAST && !last))
+    if (reduces == STEP_REDUCES_EACH_ALONE || (reduces == STEP_REDUCES_LAST && !last))
         return;
     if (state->taken_ps == 0)
         state->shared_ps = begin_ps + lasts_ps + state->left_ps;
@@ -361,7 +361,7 @@ static bool run_orders(const Run *run)
 static void start_gathers(const Run *run)
 {
     const int chunks = run->replay->orders.shape.chunks;
-    for (int r = 0; run->way->gathers == SEARCH_GATHERS_STEP && r < run->replay->orders.shape.ranks; r++) {
+    for (int r = 0; run->way->gathers == STEP_GATHERS_STEP && r < run->replay->orders.shape.ranks; r++) {
         Rank *state = &run->replay->ranks[r];
         state->gather_sms_frac = search_costs_of_rank(run->worker, r)->leaves_sms ? 0 : 1;
         for (int chunk = 0; chunk < chunks; chunk++) {

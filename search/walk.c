@@ -85,8 +85,8 @@ static SearchWay way_of(Walker *walker, Kind *kind, int policy, bool whole)
 {
     SearchWorker *worker = walker->worker;
     SearchWay way = search_way(worker, &walker->policies[policy]);
-    const bool any = way.gathers != SEARCH_GATHERS_NONE || way.reduces != SEARCH_REDUCES_LATE;
-    if (!(whole ? any : way.gathers == SEARCH_GATHERS_USE))
+    const bool any = way.gathers != STEP_GATHERS_NONE || way.reduces != STEP_REDUCES_LATE;
+    if (!(whole ? any : way.gathers == STEP_GATHERS_USE))
         return way;
     if (kind->stages == NULL) {
         kind->stages = g_new(SearchStageData, (gsize)(worker->ranks * search_stages_of_rank(worker)));

@@ -311,15 +311,13 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), count));
-        if (cost_keeps_gathered(step->spec) ||
-            cost_shards_by_chunk(
-                step->spec)) { /* the product's own gradient, before it is added to the sum */
+        if (policy->keeps_gathered || policy->by_chunk) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(at_once * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes =
             step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(params));
         segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
-            step_bytes((cost_reduces_each_microbatch(step->spec) ? at_once : count) *
+            step_bytes((step_reduces_each(policy) ? at_once : count) *
                        cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         add_list_waits(step->spec, params, again, segment);
@@ -330,7 +328,7 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
 }
 
 /* Embedding and head are one unit: gathered before the first segment, there until its backward, and reduced behind that. */
-static void join_root(const Step *step, int stage)
+static void join_root(const Step *step, int stage, const StepPolicy *policy)
 {
     SimStage *out = &step->plan->stages[stage];
     SimSegment *first = &out->segments[0], *last = &out->segments[out->segment_count - 1];
@@ -341,7 +339,7 @@ static void join_root(const Step *step, int stage)
     set_communication(step->spec, first, &root);
     first->root = true;
     last->param_gather = last->grad_reduce = (SimWork){0};
-    if (cost_reduces_each_microbatch(step->spec)) /* widened on its way out alone */
+    if (step_reduces_each(policy)) /* widened on its way out alone */
         last->unsharded_grad_bytes = MIN(last->unsharded_grad_bytes, last->gathered_param_bytes);
 }
 
@@ -355,10 +353,10 @@ static void complete_bucket(const Spec *spec, const StepParams *bucket, SimSegme
 }
 
 /* What leaves with every micro-batch is copied on its way in every one, as under ZeRO-3. */
-static void copy_gradients(const Step *step, int stage)
+static void copy_gradients(const Step *step, int stage, const StepPolicy *policy)
 {
     SimStage *out = &step->plan->stages[stage];
-    for (int i = 0; i < out->segment_count && cost_reduces_each_microbatch(step->spec); i++) {
+    for (int i = 0; i < out->segment_count && step_reduces_each(policy); i++) {
         const StepParams *params = &step->params[stage][i];
         sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), params->dense + params->expert));
@@ -419,12 +417,12 @@ void step_fill_data(Step *step, int stage)
     if (spec->parallel.zero >= 3) {
         fill_units(step, stage, &policy);
         if (policy.root_unit)
-            join_root(step, stage);
+            join_root(step, stage, &policy);
         return;
     }
     if (policy.fill == STEP_FILL_TENSORS_FIRST || policy.fill == STEP_FILL_TENSORS_LAST)
         deal_buckets(step, stage, &policy);
     else
         fill_buckets(step, stage, &policy);
-    copy_gradients(step, stage);
+    copy_gradients(step, stage, &policy);
 }

@@ -44,6 +44,21 @@ static StepFill fill_of(const Spec *spec, double limit)
     return !(limit > 0) && cost_reduces_each_microbatch(spec) ? STEP_FILL_SEGMENTS : STEP_FILL_BYTES;
 }
 
+static StepReduces reduces_of(const Spec *spec)
+{
+    const bool beside = cost_overlaps_grad_reduce(spec);
+    if (cost_reduces_each_microbatch(spec))
+        return beside ? STEP_REDUCES_EACH : STEP_REDUCES_EACH_ALONE;
+    return beside ? STEP_REDUCES_LAST : STEP_REDUCES_LATE;
+}
+
+static StepGathers gathers_of(const Spec *spec)
+{
+    if (!spec_hides_param_gather(spec))
+        return STEP_GATHERS_NONE;
+    return spec_gathers_on_use(spec) ? STEP_GATHERS_USE : STEP_GATHERS_STEP;
+}
+
 StepPolicy step_policy(const Spec *spec)
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
@@ -56,7 +71,15 @@ StepPolicy step_policy(const Spec *spec)
                         .root_unit = has_root_unit(spec),
                         .counts_tensors = spec->parallel.zero >= 3 || recipe->tensor_list_rank_host_s > 0,
                         .keeps_gathered = cost_keeps_gathered(spec),
-                        .reshards_after_forward = recipe->reshard_after_forward};
+                        .reshards_after_forward = recipe->reshard_after_forward,
+                        .sharded_weights = spec->parallel.zero >= 3,
+                        .gathers = gathers_of(spec),
+                        .reduces = reduces_of(spec),
+                        .by_chunk = cost_shards_by_chunk(spec),
+                        .prefetch_units = spec_prefetch_units(spec),
+                        .waits_for_sends = spec_waits_for_sends(spec),
+                        .validates_later = spec_validates_later(spec),
+                        .waits_for_norm = spec->execution.framework.optimizer.grad_norm_clip};
 }
 
 StepFilling step_filling(const StepPolicy *policy)

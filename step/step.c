@@ -121,18 +121,18 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     const SpecFramework *framework = &spec->execution.framework;
     const StepPolicy policy = step_policy(spec);
     plan->zero = spec->parallel.zero;
-    plan->overlap_grad_reduce = cost_overlaps_grad_reduce(spec);
+    plan->overlap_grad_reduce = step_reduces_beside(&policy);
     plan->reduction_holds_queue = framework->data_parallel.reduction_holds_queue;
-    plan->overlap_param_gather = spec_hides_param_gather(spec);
-    plan->gathers_on_use = spec_gathers_on_use(spec);
-    plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
+    plan->overlap_param_gather = policy.gathers != STEP_GATHERS_NONE;
+    plan->gathers_on_use = policy.gathers == STEP_GATHERS_USE;
+    plan->reduce_each_microbatch = step_reduces_each(&policy);
     plan->reshard_after_forward = policy.reshards_after_forward && !policy.keeps_gathered;
     plan->reshard_after_backward = !policy.keeps_gathered;
-    plan->whole_chunks = cost_shards_by_chunk(spec);
-    plan->prefetch_units = spec_prefetch_units(spec);
+    plan->whole_chunks = policy.by_chunk;
+    plan->prefetch_units = policy.prefetch_units;
     plan->one_data_stream =
         framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(spec);
+    plan->p2p_blocking = policy.waits_for_sends;
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;

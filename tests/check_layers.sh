@@ -101,7 +101,8 @@ check_generation_names() {
 # What a recipe's data parallelism does is decided in step/policy.c; the search's bounds read the facts there.
 check_policy() {
     [ -d search ] || return 0
-    grep -nE 'framework(\.|->)(data_parallel)' search/bound*.c /dev/null |
+    grep -nE 'framework(\.|->)(data_parallel|pipeline|optimizer)|cost_(keeps_gathered|reduces_each|shards_by_chunk|overlaps_grad)|spec_(hides_param_gather|gathers_on_use|waits_for_sends|prefetch_units)\(' \
+        $(sources search | grep -E "/(bound|replay)") /dev/null |
         sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 reads a recipe, not step\/policy.h/' || true
 }
 
