@@ -32,15 +32,26 @@ void search_judge_survivors(Search *search, const GArray *survivors, guint until
     }
 }
 
-static void find_pareto(const Search *search, GArray *pareto)
+static int compare_times(const void *a, const void *b)
+{
+    const SearchRun *x = a, *y = b;
+    if (x->step_ps != y->step_ps)
+        return x->step_ps < y->step_ps ? -1 : 1;
+    if (x->reserved_bytes < y->reserved_bytes || x->reserved_bytes > y->reserved_bytes)
+        return x->reserved_bytes < y->reserved_bytes ? -1 : 1;
+    return search_id_compare(&x->id, &y->id);
+}
+
+void search_keep_front(GArray *runs, GArray *front)
 {
     double least_bytes = G_MAXDOUBLE;
-    for (guint i = 0; i < search->runs->len; i++) { /* fastest first */
-        const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+    g_array_sort(runs, compare_times);
+    for (guint i = 0; i < runs->len; i++) {
+        const SearchRun *run = &g_array_index(runs, SearchRun, i);
         if (!run->fits || run->reserved_bytes >= least_bytes)
             continue;
         least_bytes = run->reserved_bytes;
-        g_array_append_vals(pareto, run, 1);
+        g_array_append_vals(front, run, 1);
     }
 }
 
@@ -149,7 +160,6 @@ void search_answer(Search *search)
         if (run->fits)
             g_array_append_vals(result->best, run, 1);
     }
-    find_pareto(search, result->pareto);
     const bool hurried = search_over(search);
     if (!hurried && (result->best->len == 0 || !search->options->best_only))
         find_misses(search);

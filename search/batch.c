@@ -170,6 +170,7 @@ void search_walk_batch(Search *search, const int *groups, int count, SearchWalkM
         search->walks[i].misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
         search->walks[i].mode = mode;
         search->walks[i].schedules = search->schedules;
+        search->walks[i].front = search->front;
         if (mode == SEARCH_WALK_ALL || search->schedules != 0)
             search->walks[i].survivors = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     }

@@ -12,7 +12,9 @@ enum {
     WALK_BATCH = 128,
     RUN_BATCH = 32,
     EARLY_RUNS = 16,
-    TABLES_BATCH = 256
+    TABLES_BATCH = 256,
+    FRONT_POINTS = 20000, /* of a space whose front is proved without being asked for ... */
+    FRONT_RUNS = 1000     /* ... unless it takes more of these */
 };
 
 /* Of the progress that is told. */
@@ -121,6 +123,125 @@ static void run_survivors(Search *search, GArray *survivors)
         tell(search, TABLES_SHARE + WALK_SHARE + (1 - TABLES_SHARE - WALK_SHARE) * at / survivors->len);
     }
     search_judge_survivors(search, survivors, at);
+}
+
+/* --- the front --- */
+
+/* A walk through the space once more, for what is on the front of time and memory. */
+typedef struct FrontWalk {
+    Search search; /* of the same space and tables */
+    SearchResult result;
+    GArray *front; /* SearchRun */
+    int64_t most;  /* runs; 0: any number */
+} FrontWalk;
+
+static bool is_tired(const FrontWalk *walk)
+{
+    return (walk->most > 0 && walk->result.simulated > walk->most) || search_over(&walk->search);
+}
+
+static bool is_beaten(const FrontWalk *walk, const SearchCandidate *candidate)
+{
+    return candidate->least_bytes >= search_front_bytes(walk->front, candidate->least_ps);
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+    const SearchCandidate *x = a, *y = b;
+    if (x->least_bytes < y->least_bytes || x->least_bytes > y->least_bytes)
+        return x->least_bytes < y->least_bytes ? -1 : 1;
+    return search_candidate_compare(a, b);
+}
+
+/* Simulates the first `most` of the candidates that nothing beats yet; gives how many there were. */
+static int run_unbeaten(FrontWalk *walk, const GArray *candidates, guint *at, int most)
+{
+    Search *search = &walk->search;
+    SearchId ids[RUN_BATCH];
+    int count = 0;
+    for (; *at < candidates->len && count < most; (*at)++) {
+        const SearchCandidate *candidate = &g_array_index(candidates, SearchCandidate, *at);
+        if (!is_beaten(walk, candidate) && !g_hash_table_contains(search->known, &candidate->id))
+            ids[count++] = candidate->id;
+    }
+    if (count == 0)
+        return 0;
+    g_array_set_size(search->runs, 0);
+    search_simulate_batch(search, ids, count);
+    g_array_append_vals(search->runs, walk->front->data, walk->front->len);
+    g_array_set_size(walk->front, 0);
+    search_keep_front(search->runs, walk->front);
+    return count;
+}
+
+/* Points that the runs do not beat by their bounds; some of them run at once, the smallest and the fastest. */
+static GArray *walk_front(FrontWalk *walk)
+{
+    Search *search = &walk->search;
+    const int groups = search->space->group_count;
+    GArray *open = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+    for (int base = 0, count = 0, batch = FIRST_BATCH; base < groups;
+         base += count, batch = MIN(2 * batch, WALK_BATCH)) {
+        count = MIN(batch, groups - base);
+        if (is_tired(walk)) {
+            leave_groups(search, base);
+            return open;
+        }
+        search_walk_batch(search, search->order + base, count, SEARCH_WALK_ALL, true);
+        GArray *fresh = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+        merge_walks(search, search->order + base, count, fresh);
+        search_clear_walks(search, count);
+        guint smallest = 0, fastest = 0;
+        g_array_sort(fresh, compare_bytes);
+        run_unbeaten(walk, fresh, &smallest, EARLY_RUNS / 2);
+        g_array_sort(fresh, search_candidate_compare);
+        run_unbeaten(walk, fresh, &fastest, EARLY_RUNS / 2);
+        g_array_append_vals(open, fresh->data, fresh->len);
+        g_array_free(fresh, TRUE);
+    }
+    return open;
+}
+
+/* A point is left out only where one that was simulated is no slower than its least time and no larger than its least
+ * memory. `front` has what is known, and then all of it; gives whether the walk came to the end. */
+static bool prove_front(Search *from, GArray *front)
+{
+    FrontWalk walk = {.search = *from, .front = front, .most = from->options->front ? 0 : FRONT_RUNS};
+    Search *search = &walk.search;
+    walk.result.improvements = g_array_new(FALSE, FALSE, sizeof(SearchImprovement));
+    search->result = &walk.result;
+    search->found = true; /* the time is over without anything new, too */
+    search->limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
+    search->top = G_MAXINT; /* no limit but the front */
+    search->front = front;
+    search->runs = g_array_new(FALSE, FALSE, sizeof(SearchRun)); /* of the batch at hand */
+    search->misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+    g_mutex_init(&search->mutex);
+    GArray *open = walk_front(&walk);
+    guint at = 0;
+    g_array_sort(open, search_candidate_compare);
+    bool going = true;
+    while (going && !is_tired(&walk))
+        going = run_unbeaten(&walk, open, &at, RUN_BATCH) > 0;
+    from->result->pareto_simulated = walk.result.simulated;
+    g_array_free(open, TRUE);
+    g_array_free(search->runs, TRUE);
+    g_array_free(search->misses, TRUE);
+    g_array_free(walk.result.improvements, TRUE);
+    g_mutex_clear(&search->mutex);
+    return walk.result.open == 0 && !going;
+}
+
+/* The front of what was simulated; of all points where the space is small enough, or its front is asked for. */
+static void find_front(Search *search)
+{
+    SearchResult *result = search->result;
+    const SearchOptions *options = search->options;
+    const bool wanted = !options->best_only && (options->front || result->points <= FRONT_POINTS) &&
+                        search->space->spec->cluster.group_count == 0; /* GPUs of one size */
+    search_keep_front(search->runs, result->pareto);
+    if (result->open == 0)
+        result->pareto_proved = options->exhaustive || (wanted && prove_front(search, result->pareto));
 }
 
 /* Points on their way to the simulator: a space may hold more than memory does. */
@@ -267,6 +388,7 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
         g_array_free(survivors, TRUE);
     }
     search_answer(&search);
+    find_front(&search);
     if (!options->ideal)
         search_settle(&result, spec);
     result.seconds = g_timer_elapsed(search.timer, NULL);

@@ -37,6 +37,7 @@ typedef struct SearchOptions {
     const CampaignAssumed
         *assumed;       /* costs of several machines are those of effective days; NULL: of compute days */
     bool best_only;     /* no sensitivity, and no misses when something fits */
+    bool front;         /* time and memory of all points: the front is proved however large the space is */
     bool ideal;         /* only which is best is asked: steps stay those that are simulated (search/late.h) */
     double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
     OrrStop stop;       /* stops with what is known, whatever that is */
@@ -86,8 +87,10 @@ typedef struct SearchResult {
     SearchSlack loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
     GArray *improvements;                  /* SearchImprovement, to the best; depends on the machine */
     GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
-    GArray *pareto; /* SearchRun that fit: no other simulated one is faster and smaller */
-    GArray *misses; /* SearchRun that did not fit and would not be slower than the best, by bytes */
+    GArray *pareto;     /* SearchRun that fit, fastest first: no other simulated one is faster and smaller */
+    bool pareto_proved; /* no other of all points either */
+    int64_t pareto_simulated; /* for that proof, beside `simulated` */
+    GArray *misses;           /* SearchRun that did not fit and would not be slower than the best, by bytes */
     GArray *
         families; /* SearchRun that fit: the fastest simulated one of each layout, fastest first, at most `top` */
     int families_proved; /* so many of them, from the first, are the fastest of their layouts, simulated or not */

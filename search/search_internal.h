@@ -30,6 +30,7 @@ typedef struct Search {
     const int *walked;     /* groups */
     bool shared;           /* between processes */
     unsigned schedules;    /* wanted of walks one by one; 0: walks are of all together */
+    const GArray *front;   /* of walks for it; NULL: walks are for the fastest */
     int64_t least_open_ps; /* of what a time limit left; INT64_MAX: nothing */
 } Search;
 
@@ -59,7 +60,9 @@ void search_seed(Search *search);
 
 /* The certificate's account of what the bounds let through, of which the first `until` were looked at. */
 void search_judge_survivors(Search *search, const GArray *survivors, guint until);
-/* Best, front, misses, sensitivity and proof. */
+/* Of `runs` that fit, which are sorted, those that no other is both faster and smaller than. */
+void search_keep_front(GArray *runs, GArray *front);
+/* Best, misses, sensitivity and proof. */
 void search_answer(Search *search);
 
 #endif

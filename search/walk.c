@@ -43,8 +43,8 @@ typedef struct Kind {
 typedef struct Walker {
     SearchWorker *worker;
     const SearchLimit *limit;
-    SearchLimit own; /* where only the first is wanted: the first so far */
-    double capacity_bytes;
+    SearchLimit own;                   /* where only the first is wanted: the first so far */
+    double most_bytes, capacity_bytes; /* of the GPU; that a point of the recomputation at hand may need */
     SearchWalk *walk;
     SearchPolicy *policies;
     int policy_count;
@@ -59,6 +59,15 @@ typedef struct Open {
     Kind *kind;
     bool judged, gone; /* after a replay; and ruled out */
 } Open;
+
+/* Points that take at least so long. */
+static void take_capacity(Walker *walker, int64_t least_ps)
+{
+    walker->capacity_bytes = walker->most_bytes;
+    if (walker->walk->front != NULL) /* as much as a run on it is too much */
+        walker->capacity_bytes =
+            MIN(walker->most_bytes, search_front_bytes(walker->walk->front, least_ps) - 1);
+}
 
 static void keep_miss(GArray *misses, const SearchCandidate *candidate)
 {
@@ -138,8 +147,8 @@ static void judge_kind(Walker *walker, Kind *kind, int64_t compute_ps)
             walk->pruned[candidate.kind]++;
             continue;
         }
-        candidate.short_bytes =
-            search_bound_bytes(walker->worker, &walker->policies[i], kind->data) - walker->capacity_bytes;
+        candidate.least_bytes = search_bound_bytes(walker->worker, &walker->policies[i], kind->data);
+        candidate.short_bytes = candidate.least_bytes - walker->capacity_bytes;
         if (candidate.short_bytes > 0) {
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
@@ -201,8 +210,8 @@ static bool judge_replayed(Walker *walker, Open *open, int64_t compute_ps, bool 
     if (!memory)
         return true;
     const double sampled = search_bound_bytes(walker->worker, &walker->policies[policy], open->kind->data);
-    candidate->short_bytes =
-        MAX(sampled, search_replay_bytes(walker->worker, &walker->policies[policy])) - walker->capacity_bytes;
+    candidate->least_bytes = MAX(sampled, search_replay_bytes(walker->worker, &walker->policies[policy]));
+    candidate->short_bytes = candidate->least_bytes - walker->capacity_bytes;
     if (candidate->short_bytes <= 0)
         return true;
     walk->pruned[SEARCH_BOUND_MEMORY]++;
@@ -314,7 +323,8 @@ static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int 
 {
     static const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
     SearchWalk *walk = walker->walk;
-    if (search_beyond(walker->limit, search_worker_recompute(walker->worker, &none), walker->id)) {
+    const int64_t none_ps = search_worker_recompute(walker->worker, &none);
+    if (search_beyond(walker->limit, none_ps, walker->id)) {
         walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)recompute_count * walker->policy_count;
         return;
     }
@@ -334,12 +344,14 @@ static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int 
         }
         if (walker->kind_count == 0)
             fill_kinds(walker);
+        take_capacity(walker, none_ps); /* of every recomputation */
         if (e + 1 < recompute_count &&
             never_fits(walker)) { /* the last, which keeps least, stands for them as a miss */
             walk->pruned[SEARCH_BOUND_MEMORY] += (int64_t)(recompute_count - 1 - e) * walker->policy_count;
             e = recompute_count - 2;
             continue;
         }
+        take_capacity(walker, compute_ps);
         search_worker_activations(walker->worker, &recomputes[e]);
         judge(walker, compute_ps);
         replay_open(walker, &recomputes[e], compute_ps);
@@ -389,7 +401,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
     SearchSpace *space = worker->space;
     const SearchGroup *group = &space->groups[group_index];
     Walker walker = {
-        .worker = worker, .limit = limit, .own = *limit, .capacity_bytes = capacity_bytes, .walk = walk};
+        .worker = worker, .limit = limit, .own = *limit, .most_bytes = capacity_bytes, .walk = walk};
     if (walk->mode != SEARCH_WALK_ALL)
         walker.limit = &walker.own;
     walker.policies = search_policies(space, group, &walker.policy_count);

@@ -8,6 +8,7 @@
 typedef struct SearchCandidate {
     int64_t least_ps;
     double short_bytes; /* at least */
+    double least_bytes; /* that it needs; 0: not known */
     SearchId id;
     SearchBoundKind kind; /* the bound that `least_ps` comes from */
 } SearchCandidate;
@@ -28,7 +29,9 @@ typedef enum {
 typedef struct SearchWalk {
     SearchWalkMode mode;
     unsigned schedules; /* not 0: bits of schedules, of each of which the first is wanted, in `survivors` */
-    bool skipped;       /* the time was over */
+    const GArray
+        *front;   /* SearchRun, see search_front_bytes(): points that it beats are ruled out, as by memory */
+    bool skipped; /* the time was over */
     int64_t points, evaluated, pruned[SEARCH_BOUND_COUNT];
     GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL, or a schedule each */
     GArray *misses;        /* SearchCandidate, the nearest */
@@ -36,6 +39,16 @@ typedef struct SearchWalk {
 } SearchWalk;
 
 #define SEARCH_MISSES 8 /* kept of each group */
+
+/* The least memory of a run on the front (fastest first, each smaller than the one before it) that takes no longer than
+ * `least_ps`: a point that takes so long and needs as much is not on the front. */
+static inline double search_front_bytes(const GArray *front, int64_t least_ps)
+{
+    double least_bytes = G_MAXDOUBLE;
+    for (guint i = 0; i < front->len && g_array_index(front, SearchRun, i).step_ps <= least_ps; i++)
+        least_bytes = g_array_index(front, SearchRun, i).reserved_bytes;
+    return least_bytes;
+}
 
 void search_walk_group(SearchWorker *worker, int group, const SearchLimit *limit, double capacity_bytes,
                        SearchWalk *walk);

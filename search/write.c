@@ -235,6 +235,8 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     search_write_certificate(w, result);
     orr_jw_number(w, "reserve_bytes", result->space->spec->search.reserve_memory_bytes);
     orr_jw_number(w, "families_proved", result->families_proved);
+    orr_jw_bool(w, "pareto_proved", result->pareto_proved);
+    orr_jw_int(w, "pareto_simulated", result->pareto_simulated);
     if (!write_points(&writing, "best", result->best, REPORTS, error) ||
         !write_points(&writing, "families", result->families, FIGURES, error) ||
         !write_points(&writing, "pareto", result->pareto, FIGURES, error) ||

@@ -304,10 +304,12 @@ static void append_front(GString *out, const SearchResult *result)
     const SearchRun *shown = NULL;
     if (result->pareto->len == 0)
         return;
-    g_string_append(out, report_page_width() < 88
-                             ? "\nPareto        step      memory\n"
-                             : "\nPareto        step      memory: faster or smaller than "
-                               "all others that were simulated\n");
+    g_string_append(out, "\nPareto        step      memory");
+    if (report_page_width() >= 88)
+        g_string_append(out, result->pareto_proved
+                                 ? ": no other point is both faster and smaller (proved)"
+                                 : ": faster or smaller than all others that were simulated");
+    g_string_append_c(out, '\n');
     for (guint i = 0; i < result->pareto->len; i++) {
         const SearchRun *run = &g_array_index(result->pareto, SearchRun, i);
         const bool last = i + 1 == result->pareto->len;

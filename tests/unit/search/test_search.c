@@ -51,6 +51,34 @@ static void test_exhaustive(void)
     g_rand_free(rand);
 }
 
+/* The front of time and memory is that of all points, however many of the best are asked for. */
+static void test_front(void)
+{
+    GRand *rand = g_rand_new_with_seed(11);
+    int64_t longest = 0;
+    for (int spaces = 0, i = 0; spaces < DRAWS(8); i++) {
+        g_autofree Spec *spec = fixture_space(rand, i, true);
+        SearchSpace *space = search_space_new(spec);
+        const int64_t count = search_space_count(space);
+        search_space_free(space);
+        if (count == 0 || count > 800)
+            continue;
+        SearchResult all = fixture_find(spec, true, 2, 0);
+        g_assert_true(all.pareto_proved);
+        for (int top = 1; top <= 6; top += 5) {
+            SearchResult pruned = fixture_find(spec, false, 2, top);
+            g_assert_true(pruned.pareto_proved);
+            fixture_assert_same(pruned.pareto, all.pareto);
+            search_result_clear(&pruned);
+        }
+        longest = MAX(longest, all.pareto->len);
+        search_result_clear(&all);
+        spaces++;
+    }
+    g_assert_cmpint(longest, >, 4); /* else there is nothing to prove */
+    g_rand_free(rand);
+}
+
 /* Sharded weights that come once a micro-batch or once a chunk, by schedule. */
 static void test_whole_chunks(void)
 {
@@ -364,6 +392,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/pruned-equals-exhaustive", test_exhaustive);
+    g_test_add_func("/search/front", test_front);
     g_test_add_func("/search/whole-chunks", test_whole_chunks);
     g_test_add_func("/search/any-number-of-threads", test_threads);
     g_test_add_func("/search/space", test_space);
