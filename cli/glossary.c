@@ -70,11 +70,10 @@ static const struct {
     {"expert parallelism", "ep",
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
-    {"fine-tuning", "finetuning sft lora qlora peft adapters rlhf dpo grpo",
+    {"fine-tuning", "finetuning sft lora qlora peft rlhf dpo grpo",
      "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside frozen "
-     "ones "
-     "(task lora, and qlora where those are quantised). Not simulated: preference and reinforcement "
-     "learning.",
+     "ones (task lora, and qlora where those are quantised); on preference pairs (task dpo). Not simulated: "
+     "reinforcement learning.",
      "training.task"},
     {"adapter", "lora-adapter",
      "Two thin matrices beside a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "

@@ -313,3 +313,38 @@ void cost_freeze(const CostShape *shape, CostGraph *graph)
     drop_tensors(shape, &graph->pass[COST_FORWARD]);
     drop_gradients(&graph->pass[COST_BACKWARD_WEIGHT]);
 }
+
+/* --- the reference of preference pairs --- */
+
+bool cost_runs_reference(const Spec *spec)
+{
+    return spec->training.reference == SPEC_REFERENCE_ADAPTER_OFF ||
+           spec->training.reference == SPEC_REFERENCE_MODEL;
+}
+
+CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer)
+{
+    CostFrozen bytes = {0};
+    if (spec->training.reference != SPEC_REFERENCE_MODEL)
+        return bytes;
+    const CostParams all = cost_part_params(&spec->model, piece, layer);
+    bytes.dense_bytes = 2 * cost_rank_dense_params(&all, &spec->parallel);
+    bytes.expert_bytes = 2 * cost_rank_expert_params(&all, &spec->parallel);
+    return bytes;
+}
+
+void cost_reference_ops(const CostOps *forward, CostOps *ret_ops)
+{
+    int moved[COST_MAX_OPS];
+    ret_ops->count = ret_ops->kept_count = 0;
+    for (int i = 0; i < forward->count; i++) {
+        const CostOp *op = &forward->op[i];
+        moved[i] = ret_ops->count;
+        if (op->adapter)
+            continue;
+        ret_ops->op[ret_ops->count] = *op;
+        if (op->kind == COST_OP_COLLECTIVE && op->u.collective.hidden_under >= 0)
+            ret_ops->op[ret_ops->count].u.collective.hidden_under = moved[op->u.collective.hidden_under];
+        ret_ops->count++;
+    }
+}

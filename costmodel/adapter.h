@@ -37,6 +37,13 @@ void cost_push_adapter(const CostShape *shape, CostOps *ops, const char *name, C
 void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                         double weights);
 
+/* Whether every micro-batch runs a forward of the reference too (preference training). */
+bool cost_runs_reference(const Spec *spec);
+/* Weights of a second model that is the reference; zeros where it is none. In 16 bits. */
+CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer);
+/* The ops of a forward that the reference runs: those of `forward` without adapters. */
+void cost_reference_ops(const CostOps *forward, CostOps *ret_ops);
+
 /* Takes out of a piece's ops and tensors what only gradients of frozen weights want; nothing where all are trained. */
 void cost_freeze(const CostShape *shape, CostGraph *graph);
 

@@ -4,7 +4,15 @@
 
 #include "spec/names.h"
 
-typedef enum { SPEC_TASK_PRETRAIN, SPEC_TASK_SFT, SPEC_TASK_LORA, SPEC_TASK_QLORA } SpecTask;
+typedef enum { SPEC_TASK_PRETRAIN, SPEC_TASK_SFT, SPEC_TASK_LORA, SPEC_TASK_QLORA, SPEC_TASK_DPO } SpecTask;
+
+/* Where preference training has the reference's probabilities from. */
+typedef enum {
+    SPEC_REFERENCE_NONE,
+    SPEC_REFERENCE_CACHED,      /* computed once, before */
+    SPEC_REFERENCE_ADAPTER_OFF, /* the same weights without their adapters */
+    SPEC_REFERENCE_MODEL        /* a second, frozen copy */
+} SpecReference;
 
 /* Linear layers of a block, as bits: the projections of attention, then those of a dense MLP. */
 typedef enum {
@@ -34,6 +42,6 @@ typedef struct SpecAdapter {
     bool fused; /* one adapter for queries, keys and values, one for gate and up; added in the product */
 } SpecAdapter;
 
-extern const SpecWords spec_words_task, spec_words_target, spec_words_base;
+extern const SpecWords spec_words_task, spec_words_target, spec_words_base, spec_words_reference;
 
 #endif

@@ -4,7 +4,7 @@
 #include "spec/checks.h"
 #include "spec/fields_internal.h"
 
-static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora"};
+static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo"};
 const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
 static const char *const target_list[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                           "gate_proj", "up_proj", "down_proj"};
@@ -13,6 +13,10 @@ const SpecWords spec_words_target = {"one of the linear layers", target_list, (i
 static const char *const base_list[] = {"bf16", "fp8", "int8", "nf4"};
 const SpecWords spec_words_base = {"one of the ways to store frozen weights", base_list,
                                    (int)G_N_ELEMENTS(base_list), 0};
+
+static const char *const reference_list[] = {"none", "cached", "adapter-off", "model"};
+const SpecWords spec_words_reference = {"one of the sources of a reference's probabilities", reference_list,
+                                        (int)G_N_ELEMENTS(reference_list), 0};
 
 /* Several at once, and what Megatron calls them. */
 static const struct {
@@ -122,19 +126,43 @@ static const char *beside(const Spec *spec)
     return spec->training.mlp_tiles > 1 ? "training.mlp_tiles" : NULL;
 }
 
+/* Preference pairs need a reference, and two sequences each. */
+static bool check_reference(const Check *check)
+{
+    const SpecTraining *training = &check->spec->training;
+    const char *word = spec_word(&spec_words_reference, (int)training->reference);
+    const bool pairs = training->task == SPEC_TASK_DPO;
+    if (pairs != (training->reference != SPEC_REFERENCE_NONE))
+        return spec_check_fail(check, "training.reference: \"%s\" with training.task \"%s\"; give %s", word,
+                               spec_word(&spec_words_task, (int)training->task),
+                               pairs ? "cached, adapter-off or model" : "none");
+    if (training->reference == SPEC_REFERENCE_ADAPTER_OFF && !training->adapter.given)
+        return spec_check_fail(
+            check, "training.reference: \"adapter-off\" without training.adapter; give model or cached");
+    if (pairs &&
+        (training->global_batch % 2 != 0 || (training->micro_batch > 0 && training->micro_batch % 2 != 0)))
+        return spec_check_fail(
+            check, "training.%s: an odd number of sequences, and a pair has two; give an even one",
+            training->global_batch % 2 != 0 ? "global_batch" : "micro_batch");
+    return !pairs || check->spec->model.list.text == NULL ||
+           spec_check_fail(check, "training.task: \"dpo\" of a list of layers is not modelled; give \"sft\"");
+}
+
 bool spec_check_adapter(const Check *check)
 {
     const Spec *spec = check->spec;
     const SpecAdapter *adapter = &spec->training.adapter;
     const SpecTask task = spec->training.task;
     const bool wants = task == SPEC_TASK_LORA || task == SPEC_TASK_QLORA;
+    if (!check_reference(check))
+        return false;
     if (wants && !adapter->given)
         return spec_check_fail(check,
                                "training.task: \"%s\" needs training.adapter; give one, as {\"rank\":16}",
                                spec_word(&spec_words_task, (int)task));
     if (!adapter->given)
         return true;
-    if (!wants)
+    if (!wants && task != SPEC_TASK_DPO)
         return spec_check_fail(
             check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
             spec_word(&spec_words_task, (int)task));

@@ -213,6 +213,7 @@ typedef struct SpecTraining {
     double predicted_frac; /* of the positions those that software picks ahead of the LM head */
     SpecTask task;
     SpecAdapter adapter;
+    SpecReference reference; /* of preference pairs */
 } SpecTraining;
 
 /* --- how it is split --- */

@@ -185,6 +185,8 @@ void step_add_params(StepParams *sum, const StepParams *term)
     sum->vectors += term->vectors;
     sum->frozen.dense_bytes += term->frozen.dense_bytes;
     sum->frozen.expert_bytes += term->frozen.expert_bytes;
+    sum->reference.dense_bytes += term->reference.dense_bytes;
+    sum->reference.expert_bytes += term->reference.expert_bytes;
 }
 
 /* Whole weights or gradients read and written `copies` times: gathered weights from the buffer of the collective to their
@@ -254,6 +256,20 @@ static double last_product_params(const Spec *spec, const StepParams *params)
                               : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
 }
 
+/* Sharded weights that the reference's forward wants are gathered for it as well: a second model's, or the same once more. */
+static void gather_reference(const Spec *spec, const StepParams *params, SimSegment *segment)
+{
+    if (!cost_runs_reference(spec))
+        return;
+    const bool second = spec->training.reference == SPEC_REFERENCE_MODEL;
+    const StepParams wanted = {.frozen = second ? params->reference : params->frozen, .matrices = params->matrices};
+    const SimWork more = both(spec, COST_ALL_GATHER, &wanted, 0);
+    if (!segment->backward_gathers_apart)
+        segment->backward_gather = segment->param_gather;
+    segment->backward_gathers_apart = true;
+    step_add_work(&segment->param_gather, &more);
+}
+
 /* What is gathered of a unit, in weights of the wire's type. */
 static double gathered_params(const Spec *spec, const StepParams *params)
 {
@@ -320,6 +336,7 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
             step_bytes((step_reduces_each(policy) ? at_once : count) *
                        cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
+        gather_reference(step->spec, params, segment);
         add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);
         if (layer)

@@ -18,6 +18,7 @@ typedef struct StepParams {
     int matrices, vectors; /* tensors; those of them with one dimension */
     int tiles;             /* in which they are gathered and reduced, one after the other; 0: at once */
     CostFrozen frozen;     /* beside them: neither reduced nor updated */
+    CostFrozen reference;  /* of a second model, whose forward alone runs */
     int buckets; /* in which they are reduced, where that is dealt (step_deal_buckets); 0: by their bytes */
 } StepParams;
 

@@ -238,7 +238,8 @@ static double held_frozen_bytes(const Spec *spec, const StepParams *params)
     const bool sharded = spec->parallel.zero >= 3;
     const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1,
                  expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    return params->frozen.dense_bytes / dense + params->frozen.expert_bytes / expert;
+    return (params->frozen.dense_bytes + params->reference.dense_bytes) / dense +
+           (params->frozen.expert_bytes + params->reference.expert_bytes) / expert;
 }
 
 void step_fill_rank(Step *step, int rank)

@@ -81,6 +81,17 @@ static void add_gather(const Step *step, const CostGraph *graph, CostRecomputeEx
     step_add_work(&segment->recompute, &work);
 }
 
+/* The reference's forward of the same micro-batch, of which nothing is kept. */
+static void add_reference(const Step *step, const CostGraph *graph, SimSegment *segment)
+{
+    if (!cost_runs_reference(step->spec))
+        return;
+    g_autofree CostOps *ops = g_new(CostOps, 1);
+    cost_reference_ops(&graph->pass[COST_FORWARD], ops);
+    const CostTime time = cost_time_ops(&step->shape, ops, COST_FORWARD);
+    step_add_time(&segment->forward, &time, SIM_PART_COMPUTE);
+}
+
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
 {
     SimSegment *segment = &kind->segment;
@@ -104,12 +115,14 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     }
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     add_gather(step, &graph, extent, segment);
+    add_reference(step, &graph, segment);
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
     const CostParams params = cost_trained_params(step->spec, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
     kind->params = rank_params(step->spec, &params, layer);
     kind->params.frozen = cost_frozen_bytes(step->spec, COST_PART_LAYER, layer);
+    kind->params.reference = cost_reference_bytes(step->spec, COST_PART_LAYER, layer);
 }
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
@@ -129,9 +142,11 @@ static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
     cost_graph(&step->shape, cost_ops_embedding, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
+    add_reference(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
     params->frozen = cost_frozen_bytes(step->spec, COST_PART_EMBEDDING, 0);
+    params->reference = cost_reference_bytes(step->spec, COST_PART_EMBEDDING, 0);
 }
 
 /* The last stage of a tied model on several pipeline ranks holds a second copy of the table. */
@@ -144,9 +159,11 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
     cost_graph(&step->shape, cost_ops_head, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
+    add_reference(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
     params->frozen = cost_frozen_bytes(own, COST_PART_HEAD, 0);
+    params->reference = cost_reference_bytes(own, COST_PART_HEAD, 0);
 }
 
 /* A module follows the layers of its stage: where only the first of them are recomputed, it is not.

@@ -241,6 +241,47 @@ static void test_orders(void)
     }
 }
 
+/* A cached reference costs nothing; one with adapters off a forward; a second model a forward and its weights. */
+static void test_preference(void)
+{
+    static const char *const references[] = {"", ",\"reference\":\"cached\"",
+                                             ",\"reference\":\"adapter-off\"", ",\"reference\":\"model\""};
+    int64_t step_ps[4], forward_ps = 0, plain_ps = 0;
+    double weights[4];
+    for (int i = 0; i < 4; i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        g_autofree char *training = g_strdup_printf("\"task\":\"%s\"%s,\"adapter\":{\"rank\":16}",
+                                                    i == 0 ? "lora" : "dpo", references[i]);
+        g_autofree char *text = g_strdup_printf(
+            "{" LLAMA7B
+            ",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},\"training\":{\"sequence_length\":1024,"
+            "\"global_batch\":16,\"micro_batch\":2,%s},\"parallel\":{\"data\":8,\"zero\":0},\"execution\":{"
+            "\"framework\":"
+            "\"pytorch-ddp\"}}",
+            training);
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+        spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        const Report report = run(spec, arena);
+        step_ps[i] = report.step_ps;
+        weights[i] = report.stages[0].weights_bytes;
+        const int64_t layer_ps = sim_work_duration_ps(&report.plan.stages[0].segments[5].forward);
+        plain_ps = i == 0 ? layer_ps : plain_ps;
+        forward_ps = i == 2 ? layer_ps : forward_ps;
+        orr_json_free(doc);
+        orr_arena_free(arena);
+    }
+    g_assert_cmpint(step_ps[1], ==, step_ps[0]);
+    g_assert_cmpint(step_ps[2], >, step_ps[1]);
+    g_assert_cmpint(step_ps[3], ==, step_ps[2]);
+    g_assert_cmpint(forward_ps, <, 2 * plain_ps); /* without the adapters' products */
+    g_assert_cmpint(forward_ps, >, plain_ps + plain_ps / 2);
+    g_assert_cmpfloat(weights[2], ==, weights[1]);
+    g_assert_cmpfloat_with_epsilon(weights[3] - weights[2], 2 * 6738415616.0, 1);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -254,6 +295,10 @@ static void test_refused(void)
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"q_prj\"}", "q_proj"},
         {"\"task\":\"lora\",\"mlp_tiles\":2,\"adapter\":{\"rank\":8}", "training.mlp_tiles"},
         {"\"task\":\"lroa\"", "lora"},
+        {"\"task\":\"dpo\"", "cached, adapter-off or model"},
+        {"\"reference\":\"model\"", "give none"},
+        {"\"task\":\"dpo\",\"reference\":\"adapter-off\"", "without training.adapter"},
+        {"\"task\":\"dpo\",\"reference\":\"model\",\"micro_batch\":1", "a pair has two"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strdup_printf(
@@ -282,6 +327,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter/one-gpu", test_one_gpu);
     g_test_add_func("/adapter/sharded", test_sharded);
     g_test_add_func("/adapter/orders", test_orders);
+    g_test_add_func("/adapter/preference", test_preference);
     g_test_add_func("/adapter/refused", test_refused);
     return g_test_run();
 }
