@@ -346,14 +346,31 @@ static int edit_distance(const char *first, const char *second, int most)
     return rows[la % 3][lb] <= most ? rows[la % 3][lb] : -1;
 }
 
+/* Edits that make `word` of `candidate`, or one more than those that make it of the candidate's first words, so that
+ * "out_bytes_per_s" stands for "out_bytes_per_s_per_gpu" rather than for "up_bytes_per_s"; -1: too many. */
+static int name_distance(const char *word, const char *candidate)
+{
+    const int length = (int)strlen(word), whole = (int)strlen(candidate);
+    int best = edit_distance(word, candidate, MAX(1, MIN(length, whole) / 3));
+    for (const char *end = strchr(candidate, '_'); end != NULL; end = strchr(end + 1, '_')) {
+        const int first = (int)(end - candidate), shorter = MIN(length, first);
+        if (shorter < 4)
+            continue;
+        g_autofree char *words = g_strndup(candidate, (gsize)first);
+        const int distance = edit_distance(word, words, strchr(words, '_') != NULL ? shorter / 6 : 0);
+        if (distance >= 0 && (best < 0 || distance + 1 < best))
+            best = distance + 1;
+    }
+    return best;
+}
+
 const char *orr_nearest(const char *word, const char *const *candidates, int count)
 {
     const char *best = NULL;
     int best_distance = 0;
     const int length = (int)strlen(word);
     for (int i = 0; i < count; i++) {
-        const int allowed = MAX(1, MIN(length, (int)strlen(candidates[i])) / 3);
-        const int distance = edit_distance(word, candidates[i], allowed);
+        const int distance = name_distance(word, candidates[i]);
         if (distance >= 0 && (best == NULL || distance < best_distance)) {
             best = candidates[i];
             best_distance = distance;

@@ -98,11 +98,24 @@ static bool write_framework(const CliArgs *common, const Spec *spec, const OrrJs
     return ok;
 }
 
+/* Orders are CSV where the format or the file's name says so: parallel.schedule reads a file by its name. */
+static bool csv_of(const ExportArgs *args, bool *ret_csv, GError **error)
+{
+    const char *output = args->common.output != NULL ? args->common.output : "";
+    const bool asked = g_strcmp0(args->to, "schedule-csv") == 0;
+    *ret_csv = asked || (g_strcmp0(args->to, "schedule") == 0 && g_str_has_suffix(output, ".csv"));
+    return !asked || !g_str_has_suffix(output, ".json") ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--output: \"%s\" would be read back as JSON; give a name that ends in .csv, or --to "
+                    "schedule",
+                    output);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ExportArgs *args = (const ExportArgs *)common;
-    const bool csv = g_strcmp0(args->to, "schedule-csv") == 0;
-    const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
+    bool csv = false;
+    const bool orders = g_strcmp0(args->to, "schedule") == 0 || g_strcmp0(args->to, "schedule-csv") == 0;
     ExchangeFormat format = EXCHANGE_FORMAT_COUNT;
     int launch = -1;
     SpecSource source = {0};
@@ -110,7 +123,7 @@ static bool run(const CliArgs *common, GError **error)
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GString) out = g_string_new(NULL);
-    if ((!orders && !format_of(args->to, &format, error)) ||
+    if (!csv_of(args, &csv, error) || (!orders && !format_of(args->to, &format, error)) ||
         !launch_of(args->launch, format, &launch, error) ||
         !spec_load_file(common->words[0], (const char *const *)common->sets, true, asked, &source, error))
         return false;
@@ -127,7 +140,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
      "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron (YAML), "
-     "schedule (op orders as JSON) or schedule-csv (as PyTorch's CSV)"},
+     "schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch's "
+     "CSV)"},
     {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
      "also a script that launches it: beside --output, or without that alone on standard output"},
 };

@@ -48,6 +48,10 @@ static const struct {
      "Weights and optimizer states written to storage, from which a run restarts. Activation checkpointing "
      "is another thing: see recomputation.",
      ""},
+    {"citation", "cite citing bibtex",
+     "How to name Orrery in a paper: the file CITATION.cff has title and version. Give the stamp of your "
+     "runs too; it names the version and the hash of the scenario.",
+     ""},
     {"collective", "",
      "Communication that all ranks of a group take part in: all-reduce, all-gather, reduce-scatter, "
      "all-to-all, broadcast.",
@@ -67,10 +71,16 @@ static const struct {
      "parallel.schedule"},
     {"ECMP", "",
      "Choice of one of several equal paths by a hash of the flow; two flows may meet on one link.", ""},
+    {"energy", "power kwh mw watt watts electricity",
+     "Reports give kWh: GPUs at their board's power, less where they wait, with hosts and "
+     "cooling. A site of so many MW holds its watts over those of a GPU with its host, times PUE; "
+     "'orrery plan --gpus N' asks about that many. A lower limit of the board is "
+     "cluster.accelerator.power_cap_w.",
+     "cluster.accelerator.power_w"},
     {"expert parallelism", "ep",
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
-    {"fine-tuning", "finetuning sft lora qlora peft rlhf dpo grpo",
+    {"fine-tuning", "finetune finetuning sft lora qlora peft rlhf dpo grpo",
      "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside frozen "
      "ones (task lora, and qlora where those are quantised); on preference pairs (task dpo). Not simulated: "
      "reinforcement learning.",
@@ -191,6 +201,10 @@ static const struct {
      ""},
     {"throughput", "tokens per second", "Tokens a second, of the cluster or of a GPU.", ""},
     {"token", "tokens", "What a model reads and predicts: a piece of a word.", "training.tokens"},
+    {"trace", "tracing profile timeline perfetto chrome-trace",
+     "What every rank does at each instant of a step: 'orrery run FILE --trace trace.json.gz' writes it, "
+     "and ui.perfetto.dev opens it. 'orrery run FILE --timeline' draws it in the terminal.",
+     ""},
     {"Ulysses", "",
      "Context parallelism by all-to-alls: ranks hold whole sequences of some heads during attention.",
      "parallel.context_mode"},

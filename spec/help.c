@@ -61,7 +61,7 @@ static const char *unit_examples(const SpecField *field)
     case ORR_UNIT_BYTES:
         return "bytes; also text such as \"80 GiB\" or \"80 GB\"";
     case ORR_UNIT_BYTES_PER_S:
-        return "bytes/s; also text such as \"25 GB/s\" or \"400 Gbit/s\"";
+        return "bytes/s; also text such as \"25 GB/s\" or \"400 Gb/s\"";
     case ORR_UNIT_SECONDS:
         return "seconds; also text such as \"2.5 us\" or \"30 days\"";
     case ORR_UNIT_FLOPS_PER_S:

@@ -133,11 +133,45 @@ static void test_microbatch_group(void)
     g_assert_cmpfloat(peak[1], >, 0);
 }
 
+/* What --to schedule writes parallel.schedule reads, whatever the name that it was given. */
+static void test_orders_come_back(void)
+{
+    static const char *const cases[][2] = {
+        {"schedule", "s.json"}, {"schedule", "s.csv"}, {"schedule-csv", "t.csv"}};
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json");
+    char *folder = cli_scratch_new();
+    CliRun plain = cli_run(NULL, CLI_WORDS("run", scenario, "--format", "json"));
+    OrrJsonDoc *expected = cli_parse(plain.out, "plain");
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_build_filename(folder, cases[i][1], NULL);
+        g_autofree char *set = g_strconcat("parallel.schedule=", path, NULL);
+        CliRun written =
+            cli_run(folder, CLI_WORDS("export", scenario, "--to", cases[i][0], "--output", cases[i][1]));
+        CliRun read = cli_run(NULL, CLI_WORDS("run", scenario, "--set", set, "--format", "json"));
+        g_assert_cmpint(written.status, ==, 0);
+        cli_assert_done(&read, cases[i][1]);
+        OrrJsonDoc *doc = cli_parse(read.out, "read");
+        g_assert_cmpfloat(orr_json_number_of(orr_json_root(doc), "step_s", 0), ==,
+                          orr_json_number_of(orr_json_root(expected), "step_s", -1));
+        orr_json_free(doc);
+        cli_run_clear(&written);
+        cli_run_clear(&read);
+    }
+    CliRun refused =
+        cli_run(folder, CLI_WORDS("export", scenario, "--to", "schedule-csv", "--output", "u.json"));
+    cli_assert_refused(&refused, "csv as json", "ends in .csv");
+    cli_run_clear(&refused);
+    orr_json_free(expected);
+    cli_run_clear(&plain);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/exports/all-refusals", test_all_refusals);
     g_test_add_func("/cli/exports/layout", test_layout_says_it);
+    g_test_add_func("/cli/exports/orders-come-back", test_orders_come_back);
     g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
     g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
     return g_test_run();

@@ -230,6 +230,12 @@ static void test_glossary(void)
                 {"zero", "Data-parallel ranks share"},
                 {"lora", "low-rank"},
                 {"sft", "all of them"},
+                {"finetune", "low-rank"},
+                {"cite", "CITATION.cff"},
+                {"power", "kWh"},
+                {"energy", "kWh"},
+                {"MW", "PUE"},
+                {"trace", "perfetto"},
                 {"spot", "faults.node_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
@@ -406,6 +412,19 @@ static void test_signal_while_plotting(void)
     cli_scratch_free(folder);
 }
 
+/* CITATION.cff names the version that the program has. */
+static void test_citation(void)
+{
+    g_autofree char *path = cli_source("CITATION.cff"), *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    CliRun run = cli_run(NULL, CLI_WORDS("--version"));
+    const char *version = strrchr(g_strstrip(run.out), ' ');
+    g_assert_nonnull(version);
+    g_autofree char *line = g_strconcat("\nversion:", version, "\n", NULL);
+    g_assert_nonnull(strstr(text, line));
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -415,6 +434,7 @@ int main(int argc, char **argv)
     g_test_add_func("/habits/width", test_width);
     g_test_add_func("/habits/defaulted-is-a-count", test_defaulted_is_a_count);
     g_test_add_func("/habits/glossary", test_glossary);
+    g_test_add_func("/habits/citation", test_citation);
     g_test_add_func("/habits/same-keys", test_same_keys);
     g_test_add_func("/habits/compare-factors", test_compare_factors);
     g_test_add_func("/habits/gzip", test_gzip);

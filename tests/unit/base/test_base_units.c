@@ -23,6 +23,12 @@ static void test_parse(void)
         {" 1e9 ", ORR_UNIT_BYTES, 1e9},
         {"400 Gbit/s", ORR_UNIT_BYTES_PER_S, 50e9},
         {"200Gbps", ORR_UNIT_BYTES_PER_S, 25e9},
+        {"800 Gb/s", ORR_UNIT_BYTES_PER_S, 100e9},
+        {"800Gb/s", ORR_UNIT_BYTES_PER_S, 100e9},
+        {"8 kb/s", ORR_UNIT_BYTES_PER_S, 1e3},
+        {"8 Mb/s", ORR_UNIT_BYTES_PER_S, 1e6},
+        {"1.6 Tb/s", ORR_UNIT_BYTES_PER_S, 200e9},
+        {"25 GBps", ORR_UNIT_BYTES_PER_S, 25e9},
         {"3.35 TB/s", ORR_UNIT_BYTES_PER_S, 3.35e12},
         {"2.5 us", ORR_UNIT_SECONDS, 2.5e-6},
         {"30 days", ORR_UNIT_SECONDS, 2592000.0},
@@ -125,7 +131,13 @@ static void test_table(void)
 
 static void test_nearest(void)
 {
-    static const char *const keys[] = {"tensor", "pipeline", "global_batch", "zero", "sequence_length"};
+    static const char *const keys[] = {"tensor",
+                                       "pipeline",
+                                       "global_batch",
+                                       "zero",
+                                       "sequence_length",
+                                       "scale_up_bytes_per_s",
+                                       "scale_out_bytes_per_s_per_gpu"};
     static const struct {
         const char *word, *nearest;
     } cases[] = {{"tesnor", "tensor"},
@@ -133,6 +145,8 @@ static void test_nearest(void)
                  {"batch", "global_batch"},
                  {"zero_stage", "zero"},
                  {"seqence_length", "sequence_length"},
+                 {"scale_out_bytes_per_s", "scale_out_bytes_per_s_per_gpu"},
+                 {"scale_upp_bytes_per_s", "scale_up_bytes_per_s"},
                  {"banana", NULL},
                  {"x", NULL},
                  {"", NULL}};
