@@ -3,49 +3,84 @@
 
 #include <string.h>
 
-/* A linear layer of a block: the projections that it is made of, and whether tensor ranks cut its inputs. */
-typedef struct Linear {
-    const char *name;
-    SpecTarget targets[COST_MAX_PARTS];
-    bool cuts_inputs;
-} Linear;
+#include "costmodel/adapter_internal.h"
 
-static const Linear linears[] = {{"qkv", {SPEC_TARGET_Q, SPEC_TARGET_K, SPEC_TARGET_V}, false},
-                                 {"attention out", {SPEC_TARGET_O}, true},
-                                 {"mlp in", {SPEC_TARGET_GATE, SPEC_TARGET_UP}, false},
-                                 {"mlp out", {SPEC_TARGET_DOWN}, true}};
+static const CostLinear linears[] = {
+    {"qkv", {SPEC_TARGET_Q, SPEC_TARGET_K, SPEC_TARGET_V}, COST_CUT_OUTPUTS, COST_MLP_NONE},
+    {"q down", {SPEC_TARGET_Q_A}, COST_CUT_NOTHING, COST_MLP_NONE},
+    {"q up", {SPEC_TARGET_Q, SPEC_TARGET_Q_B}, COST_CUT_OUTPUTS, COST_MLP_NONE},
+    {"kv down", {SPEC_TARGET_KV_A}, COST_CUT_NOTHING, COST_MLP_NONE},
+    {"kv up", {SPEC_TARGET_KV_B}, COST_CUT_OUTPUTS, COST_MLP_NONE},
+    {"attention out", {SPEC_TARGET_O}, COST_CUT_INPUTS, COST_MLP_NONE},
+    {"mlp in", {SPEC_TARGET_GATE, SPEC_TARGET_UP}, COST_CUT_OUTPUTS, COST_MLP_DENSE},
+    {"mlp out", {SPEC_TARGET_DOWN}, COST_CUT_INPUTS, COST_MLP_DENSE},
+    {"shared expert in", {SPEC_TARGET_GATE, SPEC_TARGET_UP}, COST_CUT_OUTPUTS, COST_MLP_SHARED},
+    {"shared expert out", {SPEC_TARGET_DOWN}, COST_CUT_INPUTS, COST_MLP_SHARED},
+    {"experts in", {SPEC_TARGET_GATE, SPEC_TARGET_UP}, COST_CUT_OUTPUTS, COST_MLP_EXPERTS},
+    {"experts out", {SPEC_TARGET_DOWN}, COST_CUT_INPUTS, COST_MLP_EXPERTS},
+};
 
-/* Outputs of a projection, whole. */
-static double outputs_of(const SpecModel *model, SpecTarget target)
+static double mlp_width(const SpecModel *model, CostMlp mlp)
 {
+    return mlp == COST_MLP_DENSE    ? model->ffn_hidden
+           : mlp == COST_MLP_SHARED ? model->moe.shared_expert_ffn_hidden
+                                    : model->moe.expert_ffn_hidden;
+}
+
+/* Outputs of a projection, whole; 0: the model has none of this name. */
+static double outputs_of(const SpecModel *model, const CostLinear *linear, SpecTarget target)
+{
+    const SpecMla *mla = &model->mla;
+    const bool latent = mla->kv_lora_rank > 0, qkv = strcmp(linear->name, "qkv") == 0;
     switch (target) {
-    case SPEC_TARGET_Q:
-        return (double)model->heads * model->head_dim;
+    case SPEC_TARGET_Q: /* beside a latent of keys and values queries may have none of their own */
+        if (qkv ? latent : !latent || mla->q_lora_rank > 0)
+            return 0;
+        return model->heads * cost_qk_dim(model);
     case SPEC_TARGET_K:
     case SPEC_TARGET_V:
-        return (double)model->kv_heads * model->head_dim;
+        return latent ? 0 : (double)model->kv_heads * model->head_dim;
+    case SPEC_TARGET_Q_A:
+        return mla->q_lora_rank;
+    case SPEC_TARGET_Q_B:
+        return mla->q_lora_rank > 0 ? model->heads * cost_qk_dim(model) : 0;
+    case SPEC_TARGET_KV_A:
+        return latent ? mla->kv_lora_rank + mla->qk_rope_head_dim : 0;
+    case SPEC_TARGET_KV_B:
+        return latent ? (double)model->heads * (mla->qk_nope_head_dim + mla->v_head_dim) : 0;
     case SPEC_TARGET_GATE:
-        return model->gated_mlp ? model->ffn_hidden : 0;
+        return model->gated_mlp ? mlp_width(model, linear->mlp) : 0;
     case SPEC_TARGET_UP:
-        return model->ffn_hidden;
+        return mlp_width(model, linear->mlp);
     default:
         return model->hidden;
     }
 }
 
-/* Adapters of one linear layer: how many there are, and the outputs of each, whole. */
-typedef struct Adapters {
-    int count;
-    double out[COST_MAX_PARTS], all_out;
-} Adapters;
+static double inputs_of(const SpecModel *model, const CostLinear *linear)
+{
+    switch (linear->targets[0]) {
+    case SPEC_TARGET_O:
+        return model->heads * cost_v_dim(model);
+    case SPEC_TARGET_DOWN:
+        return mlp_width(model, linear->mlp);
+    case SPEC_TARGET_KV_B:
+        return model->mla.kv_lora_rank;
+    default:
+        return strcmp(linear->name, "q up") == 0 && model->mla.q_lora_rank > 0 ? model->mla.q_lora_rank
+                                                                               : model->hidden;
+    }
+}
 
-static Adapters adapters_of(const Spec *spec, const Linear *linear)
+CostAdapters cost_adapters_of(const Spec *spec, const CostLinear *linear)
 {
     const SpecAdapter *adapter = &spec->training.adapter;
-    Adapters on = {0};
+    CostAdapters on = {0};
     for (int i = 0; i < COST_MAX_PARTS; i++) {
-        const double out = outputs_of(&spec->model, linear->targets[i]);
-        if ((adapter->targets & linear->targets[i]) == 0 || out <= 0)
+        if ((adapter->targets & linear->targets[i]) == 0)
+            continue;
+        const double out = outputs_of(&spec->model, linear, linear->targets[i]);
+        if (out <= 0)
             continue;
         on.out[on.count++] = out;
         on.all_out += out;
@@ -57,7 +92,7 @@ static Adapters adapters_of(const Spec *spec, const Linear *linear)
     return on;
 }
 
-static const Linear *find(const char *name)
+const CostLinear *cost_linear_named(const char *name)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(linears); i++)
         if (strcmp(linears[i].name, name) == 0)
@@ -67,25 +102,43 @@ static const Linear *find(const char *name)
 
 /* --- parameters --- */
 
+/* Of one linear layer: with experts all of them, or one for each expert rank where its experts share. */
+static void add_params(const Spec *spec, const CostLinear *linear, int experts, CostParams *params)
+{
+    const SpecAdapter *adapter = &spec->training.adapter;
+    const CostAdapters on = cost_adapters_of(spec, linear);
+    const double a = on.count * inputs_of(&spec->model, linear) * adapter->rank,
+                 b = on.all_out * adapter->rank;
+    const int ranks = spec->parallel.expert;
+    if (linear->mlp == COST_MLP_EXPERTS) {
+        params->expert += (a + b) * (adapter->share_expert_adapters ? ranks : experts);
+        params->matrices += 2 * on.count * (adapter->share_expert_adapters ? 1 : MAX(1, experts / ranks));
+        return;
+    }
+    const double whole = linear->cut == COST_CUT_INPUTS ? b : linear->cut == COST_CUT_OUTPUTS ? a : a + b;
+    params->replicated += whole;
+    params->tensor_sharded += a + b - whole;
+    params->matrices += 2 * on.count;
+}
+
 CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecModel *model = &spec->model;
-    const SpecAdapter *adapter = &spec->training.adapter;
     CostParams params = {0};
-    if (!adapter->given)
+    if (!spec->training.adapter.given)
         return cost_part_params(model, piece, layer);
     if (piece != COST_PART_LAYER)
         return params;
+    const bool has_experts = cost_layer_has_experts(model, layer);
+    g_autofree Spec *own = g_new(Spec, 1);
+    const Spec *of_layer = has_experts && cost_layer_spec(spec, layer, own) ? own : spec;
+    const int experts = has_experts ? of_layer->model.moe.experts : 0;
     for (gsize i = 0; i < G_N_ELEMENTS(linears); i++) {
-        const Adapters on = adapters_of(spec, &linears[i]);
-        const double in = strcmp(linears[i].name, "attention out") == 0
-                              ? (double)model->heads * cost_v_dim(model)
-                          : strcmp(linears[i].name, "mlp out") == 0 ? model->ffn_hidden
-                                                                    : model->hidden;
-        const double a = on.count * in * adapter->rank, b = on.all_out * adapter->rank;
-        params.tensor_sharded += linears[i].cuts_inputs ? a : b;
-        params.replicated += linears[i].cuts_inputs ? b : a;
-        params.matrices += 2 * on.count;
+        const CostMlp mlp = linears[i].mlp;
+        if (mlp == COST_MLP_NONE || (mlp == COST_MLP_DENSE && !has_experts) ||
+            (mlp == COST_MLP_EXPERTS && has_experts) ||
+            (mlp == COST_MLP_SHARED && has_experts && model->moe.shared_experts > 0))
+            add_params(of_layer, &linears[i], experts, &params);
     }
     return params;
 }
@@ -97,7 +150,7 @@ double cost_trained_parameters(const Spec *spec)
         return cost_parameters(&spec->model, 0, false);
     for (int layer = 0; layer < spec->model.layers; layer++) {
         const CostParams params = cost_trained_params(spec, COST_PART_LAYER, layer);
-        sum += params.tensor_sharded + params.replicated;
+        sum += params.tensor_sharded + params.replicated + params.expert;
     }
     return sum;
 }
@@ -130,120 +183,6 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
                          2 * cost_rank_dense_params(&vectors, &spec->parallel);
     frozen.expert_bytes = base * cost_rank_expert_params(&all, &spec->parallel);
     return frozen;
-}
-
-/* --- ops --- */
-
-void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
-                        double weights)
-{
-    const SpecAdapter *adapter = &shape->spec->training.adapter;
-    const bool as_stored = adapter->base_dtype == SPEC_BASE_FP8 && shape->linear_dtype == SPEC_FP8;
-    if (!adapter->given || adapter->base_dtype == SPEC_BASE_BF16 || as_stored ||
-        pass == COST_BACKWARD_WEIGHT ||
-        (module != COST_MODULE_ATTENTION_PROJECTION && module != COST_MODULE_MLP_LINEAR))
-        return;
-    const bool scales = adapter->base_dtype == SPEC_BASE_NF4 && adapter->double_quantised;
-    cost_push_memory(ops, "widen weight", module, COST_MEMORY_CAST, weights,
-                     cost_both_ways(cost_base_bytes(adapter), shape->element_bytes), scales ? 2 : 1);
-    ops->op[ops->count - 1].temp_bytes = weights * shape->element_bytes;
-}
-
-/* The products of the adapters: A of `in` inputs, or B of their outputs. `rows` are the linear's outputs of each. */
-static void push_product(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
-                         CostPass pass, double tokens, double in, const double *rows, int count)
-{
-    double out = 0, parts[COST_MAX_PARTS] = {0};
-    for (int i = 0; i < count; i++) {
-        parts[i] = rows[i];
-        out += rows[i];
-    }
-    const SpecDtype dtype = shape->activation_dtype;
-    int gemm = ops->count;
-    if (pass == COST_FORWARD)
-        cost_push_gemm(ops, name, module, pass, tokens, out, in, 1, dtype);
-    else if (pass == COST_BACKWARD_INPUT)
-        cost_push_gemm(ops, name, module, pass, tokens, in, out, 1, dtype);
-    else
-        gemm =
-            cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
-    if (count > 1) {
-        memcpy(ops->op[gemm].parts, parts, sizeof parts);
-        ops->op[gemm].kernels = count;
-    }
-}
-
-/* Element-wise kernels around the products: dropout before A, then scaling and adding, which a compiler makes one kernel and
- * a fused product does itself. */
-static void push_around(const CostShape *shape, CostOps *ops, CostModule module, bool backward, int count,
-                        double in, double out)
-{
-    const SpecAdapter *adapter = &shape->spec->training.adapter;
-    const double e = shape->element_bytes;
-    const bool compiled = shape->spec->execution.compiled == 1;
-    if (adapter->dropout_frac > 0)
-        cost_push_memory(ops, "adapter dropout", module, COST_MEMORY_ELEMENTWISE, count * in,
-                         backward ? cost_both_ways(e + 1, e) : cost_both_ways(e, e + 1), count);
-    if (adapter->fused)
-        return;
-    if (!compiled)
-        cost_push_memory(ops, "adapter scale", module, COST_MEMORY_ELEMENTWISE, out, cost_both_ways(e, e),
-                         count);
-    const double added = backward ? count * in : out;
-    cost_push_memory(ops, "adapter add", module, COST_MEMORY_ELEMENTWISE, added, cost_both_ways(2 * e, e),
-                     count);
-}
-
-/* The columns between A and B, where each tensor rank has a part of the sum. */
-static void push_sum(const CostShape *shape, CostOps *ops, CostModule module, double elements)
-{
-    cost_push_collective(ops, "adapter reduce", module, COST_ALL_REDUCE, elements * shape->element_bytes,
-                         shape->tensor_group, COST_COMM_TENSOR, -1);
-}
-
-void cost_push_adapter(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
-                       CostPass pass, double tokens, double in, double out)
-{
-    const SpecAdapter *adapter = &shape->spec->training.adapter;
-    const Linear *linear = adapter->given ? find(name) : NULL;
-    const int first = ops->count;
-    if (linear == NULL)
-        return;
-    const Adapters on = adapters_of(shape->spec, linear);
-    if (on.count == 0)
-        return;
-    double ranks[COST_MAX_PARTS] = {0}, outs[COST_MAX_PARTS] = {0}, all_out = 0;
-    for (int i = 0; i < on.count; i++) {
-        ranks[i] = adapter->rank;
-        outs[i] = linear->cuts_inputs ? on.out[i] : on.out[i] / shape->tensor;
-        all_out += outs[i];
-    }
-    g_assert(all_out <= out * (1 + 1e-9));
-    const double columns = on.count * (double)adapter->rank;
-    const bool backward = pass == COST_BACKWARD_INPUT;
-    if (pass == COST_FORWARD) {
-        push_product(shape, ops, "adapter a", module, pass, tokens, in, ranks, on.count);
-        if (linear->cuts_inputs)
-            push_sum(shape, ops, module, tokens * columns);
-        push_product(shape, ops, "adapter b", module, pass, tokens, adapter->rank, outs, on.count);
-    } else {
-        push_product(shape, ops, "adapter b", module, pass, tokens, adapter->rank, outs, on.count);
-        if (backward && !linear->cuts_inputs)
-            push_sum(shape, ops, module, tokens * columns);
-        push_product(shape, ops, "adapter a", module, pass, tokens, in, ranks, on.count);
-    }
-    if (pass != COST_BACKWARD_WEIGHT)
-        push_around(shape, ops, module, backward, on.count, tokens * in, tokens * all_out);
-    for (int i = first; i < ops->count; i++)
-        ops->op[i].adapter = true;
-    if (pass != COST_FORWARD)
-        return;
-    const double e = shape->element_bytes, copies = adapter->dropout_frac > 0 ? on.count - 1 : 0,
-                 masks = adapter->dropout_frac > 0 ? on.count : 0;
-    cost_keep(ops, (CostTensor){"adapter columns", tokens * columns * e, first, .kept_by = first,
-                                .weight_grad = true});
-    cost_keep(ops, (CostTensor){"adapter inputs", tokens * in * (copies * e + masks), first, .kept_by = first,
-                                .weight_grad = true});
 }
 
 /* --- freezing --- */

@@ -30,9 +30,13 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer);
  * for 256 scales. int8: a byte; a scale a row. fp8: a byte.   Source: QLoRA section 3 */
 double cost_base_bytes(const SpecAdapter *adapter);
 
-/* Behind the product of a linear layer of this name, [tokens, in] -> [tokens, out] on this rank: its adapters in this pass. */
+/* Behind the product of a linear layer of this name, of [tokens, in] on this rank: its adapters in this pass. */
 void cost_push_adapter(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
-                       CostPass pass, double tokens, double in, double out);
+                       CostPass pass, double tokens, double in);
+/* Behind the product at this index, of a rank's experts with `even` rows each on average: one adapter an expert, as PEFT has
+ * them, or one for all of a rank's (share_expert_adapters).   Source: [MegatronBridge] peft/lora_layers.py */
+void cost_push_expert_adapter(const CostShape *shape, CostOps *ops, int product, CostPass pass, double even,
+                              double in);
 /* Before it: weights stored in fewer bits are widened. */
 void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                         double weights);

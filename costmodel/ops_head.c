@@ -72,7 +72,8 @@ static CostMoved loss_streams(SpecLoss loss, bool backward)
 static SpecLoss loss_that_runs(const SpecExecution *execution)
 {
     const SpecLoss loss = execution->framework.loss.kernel;
-    return loss == SPEC_LOSS_COMPILED && !execution->compiled ? SPEC_LOSS_UNFUSED : loss;
+    const bool compiles = loss == SPEC_LOSS_COMPILED || loss == SPEC_LOSS_CHUNKED_OUTPUT;
+    return compiles && !execution->compiled ? SPEC_LOSS_UNFUSED : loss;
 }
 
 /* Bytes a logit: kept until the backward; only for the moment of the loss; and reserved but unusable, the hole that
@@ -91,6 +92,10 @@ static LogitBytes logit_bytes(const Spec *spec)
         return eager;
     case SPEC_LOSS_COMPILED:
         return spec->execution.compiled ? (LogitBytes){.kept = 2, .backward_temp = 2} : eager;
+    case SPEC_LOSS_CHUNKED_OUTPUT: /* eager: log-softmax stays; a piece of 8 is widened, forward and backward.
+                                    * Source: torchtune modules/loss/ce_chunked_output_loss.py */
+        return spec->execution.compiled ? (LogitBytes){.kept = 2}
+                                        : (LogitBytes){.kept = 6, .forward_temp = 0.5, .backward_temp = 1};
     case SPEC_LOSS_UNFUSED_SHIFTED: /* what the model returns, and log-softmax; the copy dies with the forward */
         return (LogitBytes){8, 4, 8, 2};
     case SPEC_LOSS_UNFUSED_16BIT: /* logits and log-softmax, and both their gradients */
@@ -232,7 +237,8 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecModel *model = &shape->spec->model;
     const double vocab = model->vocab / shape->tensor, logits = rank_logits(shape);
     const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
-    const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
+    const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED ||
+                          loss == SPEC_LOSS_CHUNKED_OUTPUT;
     const CostModule module = COST_MODULE_HEAD;
     if (!model->no_final_norm) {
         cost_push_stream_norm(shape, ops, pass);

@@ -39,7 +39,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
             cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
     }
     cost_tile_linear(shape, ops, pass, gemm);
-    cost_push_adapter(shape, ops, name, module, pass, tokens, in, out);
+    cost_push_adapter(shape, ops, name, module, pass, tokens, in);
     return gemm;
 }
 

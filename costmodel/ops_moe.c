@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/adapter.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
 
@@ -30,7 +31,8 @@ static bool dropless(const CostShape *shape)
  * Source: [TransformerEngine] ops/fused, grouped MLP (CuTe DSL kernels of sm_100 for mxfp8) */
 static bool fused_mlp(const CostShape *shape)
 {
-    return shape->spec->execution.framework.experts.fused_grouped_mlp &&
+    const bool adapted = (shape->spec->training.adapter.targets & SPEC_TARGETS_MLP) != 0;
+    return shape->spec->execution.framework.experts.fused_grouped_mlp && !adapted &&
            shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
            shape->accelerator.generation.fused_grouped_experts;
 }
@@ -180,6 +182,10 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
         if (cost_is_integer(shape)) {
             cost_push_weight_cast(shape, ops, COST_MODULE_MOE, pass, experts * in * out);
         }
+        const int before = ops->count;
+        cost_push_widening(shape, ops, COST_MODULE_MOE, pass, experts * in * out);
+        if (ops->count > before && !one_kernel(shape))
+            ops->op[before].kernels *= (int)fmax(1, experts);
         if (!fused_mlp(shape)) {
             cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts, true);
         }
@@ -192,6 +198,7 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
     op->u.gemm.grouped = experts > 1 && !one_kernel(shape);
     op->u.gemm.row_deviation = row_deviation(shape, rows);
     op->host_kernels = op->u.gemm.grouped ? (int)experts - 1 : 0;
+    cost_push_expert_adapter(shape, ops, gemm, pass, even, in);
     return gemm;
 }
 

@@ -146,7 +146,10 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
                  Spec *ret_spec, GError **error)
 {
     const OrrJson *execution = orr_json_member(scenario, "execution");
-    const char *stated = orr_json_text_of(execution, "framework", NULL),
+    const OrrJson *own = orr_json_member(execution, "framework"); /* a profile with keys of the row's own */
+    const bool keys = own != NULL && orr_json_type(own) == ORR_JSON_OBJECT;
+    const char *stated = keys ? orr_json_text_of(own, "preset", NULL)
+                              : orr_json_text_of(execution, "framework", NULL),
                *text = orr_json_text_of(execution, "framework_text", NULL);
     const char *named = named_by(replay, text);
     const char *framework =
@@ -155,9 +158,10 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
     const char *profile = named != NULL ? named : framework;
     g_autofree char *generation =
         profile != NULL && month != NULL ? ledger_framework_of_date(profile, month) : NULL;
-    if (generation == NULL && profile != stated)
+    if (generation == NULL && g_strcmp0(profile, stated) != 0)
         generation = g_strdup(profile);
-    g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
+    g_autofree char *first =
+        g_strdup_printf("execution.framework%s=\"%s\"", keys ? ".preset" : "", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     if (generation != NULL) {
         g_ptr_array_add(sets, first);

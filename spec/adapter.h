@@ -14,7 +14,7 @@ typedef enum {
     SPEC_REFERENCE_MODEL        /* a second, frozen copy */
 } SpecReference;
 
-/* Linear layers of a block, as bits: the projections of attention, then those of a dense MLP. */
+/* Linear layers of a block, as bits: the projections of attention, then those of an MLP. */
 typedef enum {
     SPEC_TARGET_Q = 1,
     SPEC_TARGET_K = 2,
@@ -23,8 +23,12 @@ typedef enum {
     SPEC_TARGET_GATE = 16,
     SPEC_TARGET_UP = 32,
     SPEC_TARGET_DOWN = 64,
+    SPEC_TARGET_Q_A = 128, /* of multi-head latent attention */
+    SPEC_TARGET_Q_B = 256,
+    SPEC_TARGET_KV_A = 512,
+    SPEC_TARGET_KV_B = 1024,
 } SpecTarget;
-enum { SPEC_TARGETS_ATTENTION = 15, SPEC_TARGETS_MLP = 112 };
+enum { SPEC_TARGETS_ATTENTION = 15 + 128 + 256 + 512 + 1024, SPEC_TARGETS_MLP = 112 };
 
 /* How frozen weights of linear layers are stored. */
 typedef enum { SPEC_BASE_BF16, SPEC_BASE_FP8, SPEC_BASE_INT8, SPEC_BASE_NF4 } SpecBase;
@@ -35,7 +39,9 @@ typedef struct SpecAdapter {
     int rank;
     double alpha;
     unsigned targets;
-    SpecDtype dtype; /* of its weights */
+    unsigned named;             /* those of them that were given by a name of their own */
+    bool share_expert_adapters; /* one for all experts of a rank; else one each */
+    SpecDtype dtype;            /* of its weights */
     double dropout_frac;
     SpecBase base_dtype;
     bool double_quantised; /* the scales of blocks of 64 are quantised too */

@@ -6,8 +6,10 @@
 
 static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo"};
 const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
-static const char *const target_list[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                          "gate_proj", "up_proj", "down_proj"};
+static const char *const target_list[] = {
+    "q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
+    "up_proj",  "down_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
+    "kv_b_proj"};
 const SpecWords spec_words_target = {"one of the linear layers", target_list, (int)G_N_ELEMENTS(target_list),
                                      0};
 static const char *const base_list[] = {"bf16", "fp8", "int8", "nf4"};
@@ -28,29 +30,35 @@ static const struct {
             {"linear_qkv", SPEC_TARGET_Q | SPEC_TARGET_K | SPEC_TARGET_V},
             {"linear_proj", SPEC_TARGET_O},
             {"linear_fc1", SPEC_TARGET_GATE | SPEC_TARGET_UP},
-            {"linear_fc2", SPEC_TARGET_DOWN}};
+            {"linear_fc2", SPEC_TARGET_DOWN},
+            {"linear_q_proj", SPEC_TARGET_Q},
+            {"linear_q_down_proj", SPEC_TARGET_Q_A},
+            {"linear_q_up_proj", SPEC_TARGET_Q_B},
+            {"linear_kv_down_proj", SPEC_TARGET_KV_A},
+            {"linear_kv_up_proj", SPEC_TARGET_KV_B}};
 
-static bool read_target(SpecReadContext *context, const OrrJson *node, unsigned *targets, GError **error)
+static bool read_target(SpecReadContext *context, const OrrJson *node, SpecAdapter *adapter, GError **error)
 {
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
     for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
         if (strcmp(text, sets[i].word) == 0) {
-            *targets |= sets[i].targets;
+            adapter->targets |= sets[i].targets;
             return true;
         }
     int word = 0;
     if (!spec_read_word(context, &spec_words_target, node, &word, error))
         return false;
-    *targets |= 1u << word;
+    adapter->targets |= 1u << word;
+    adapter->named |= 1u << word;
     return true;
 }
 
 static bool read_targets(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecAdapter *adapter = target;
-    unsigned targets = 0;
+    adapter->targets = adapter->named = 0;
     if (orr_json_type(node) != ORR_JSON_LIST) {
-        if (!read_target(context, node, &targets, error))
+        if (!read_target(context, node, adapter, error))
             return false;
     } else if (orr_json_count(node) == 0) {
         return spec_read_fail(context, NULL, error,
@@ -58,9 +66,8 @@ static bool read_targets(SpecReadContext *context, const OrrJson *node, void *ta
     }
     const bool list = orr_json_type(node) == ORR_JSON_LIST;
     for (const OrrJson *item = list ? orr_json_first(node) : NULL; item != NULL; item = orr_json_next(item))
-        if (!read_target(context, item, &targets, error))
+        if (!read_target(context, item, adapter, error))
             return false;
-    adapter->targets = targets;
     return true;
 }
 
@@ -88,6 +95,9 @@ static const SpecField adapter_fields[] = {
     SPEC_F_BOOL(SpecAdapter, fused, "false", 0,
                 "One adapter serves queries, keys and values, one gate and up (Megatron's linear_qkv and "
                 "linear_fc1). Otherwise each projection has its own."),
+    SPEC_F_BOOL(SpecAdapter, share_expert_adapters, "false", 0,
+                "One adapter serves all experts of a rank, as in Megatron-Bridge. Otherwise every expert has "
+                "its own, as in PEFT."),
 };
 SPEC_TABLE(spec_table_adapter, "training.adapter",
            "Low-rank adapters (LoRA) on linear layers; all other weights are frozen.", adapter_fields);
@@ -111,12 +121,13 @@ static const char *beside(const Spec *spec)
         return "a list of layers";
     if (spec->model.encoder_layers > 0)
         return "model.encoder_layers";
-    if (spec->model.mla.kv_lora_rank > 0)
-        return "model.mla";
     if (spec->model.mtp_layers > 0)
         return "model.mtp_layers";
-    if (spec_offloads(&spec->offload))
-        return "offload";
+    if (spec_offloads_states(&spec->offload))
+        return "offload of model states";
+    if ((spec->training.adapter.targets & SPEC_TARGETS_MLP) != 0 && spec->model.moe.experts > 0 &&
+        spec->parallel.expert_tensor > 1)
+        return "parallel.expert_tensor";
     if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
         return "parallel.data_scheme parameter_server";
     if (spec->parallel.compression.kind != SPEC_COMPRESSION_NONE)
@@ -148,6 +159,29 @@ static bool check_reference(const Check *check)
            spec_check_fail(check, "training.task: \"dpo\" of a list of layers is not modelled; give \"sft\"");
 }
 
+/* Linear layers that a model has, as bits. */
+static unsigned has_targets(const SpecModel *model)
+{
+    const bool latent = model->mla.kv_lora_rank > 0, latent_query = latent && model->mla.q_lora_rank > 0;
+    return SPEC_TARGET_O | SPEC_TARGET_UP | SPEC_TARGET_DOWN | (model->gated_mlp ? SPEC_TARGET_GATE : 0) |
+           (latent_query ? SPEC_TARGET_Q_A | SPEC_TARGET_Q_B : SPEC_TARGET_Q) |
+           (latent ? SPEC_TARGET_KV_A | SPEC_TARGET_KV_B : SPEC_TARGET_K | SPEC_TARGET_V);
+}
+
+static bool check_targets(const Check *check, const SpecModel *model, const SpecAdapter *adapter)
+{
+    const unsigned has = has_targets(model), lacks = adapter->named & ~has;
+    if (lacks == 0)
+        return true;
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(target_list); i++)
+        if (has & (1u << i))
+            g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", target_list[i]);
+    return spec_check_fail(
+        check, "training.adapter.targets: %s is none of the linear layers of %s; give all-linear, or of: %s",
+        target_list[g_bit_nth_lsf(lacks, -1)], model->name, known->str);
+}
+
 bool spec_check_adapter(const Check *check)
 {
     const Spec *spec = check->spec;
@@ -173,15 +207,8 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_base, (int)adapter->base_dtype),
                                spec_word(&spec_words_task, (int)task),
                                narrow ? "give task \"qlora\"" : "give nf4, int8 or fp8");
-    if (!spec->model.gated_mlp && (adapter->targets & SPEC_TARGETS_MLP) == SPEC_TARGET_GATE)
-        return spec_check_fail(check,
-                               "training.adapter.targets: gate_proj is none of the model's linear layers, as "
-                               "model.gated_mlp is false; give up_proj or down_proj");
-    if (spec->model.moe.experts > 0 && (adapter->targets & SPEC_TARGETS_MLP) != 0)
-        return spec_check_fail(check,
-                               "training.adapter.targets: adapters of experts are not modelled; give "
-                               "\"attention\" with model.moe.experts %d",
-                               spec->model.moe.experts);
+    if (!check_targets(check, &spec->model, adapter))
+        return false;
     const char *with = beside(spec);
     return with == NULL ||
            spec_check_fail(check,

@@ -58,7 +58,7 @@ WORDS(shared_by, "whose a rate is", "all", "node");
 WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
 WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
-      "compiled", "xentropy", "unfused-shifted", "unfused-16bit", "unfused-autocast");
+      "compiled", "xentropy", "unfused-shifted", "unfused-16bit", "unfused-autocast", "chunked-output");
 WORDS(gelu, "a way to run GELU", "kernel", "erf", "tanh");
 
 G_STATIC_ASSERT(G_N_ELEMENTS(dtype_list) == SPEC_DTYPE_COUNT);

@@ -216,6 +216,7 @@ typedef enum {
     SPEC_LOSS_UNFUSED_SHIFTED, /* fp32 logits that the model returns, and a copy of them without the last token */
     SPEC_LOSS_UNFUSED_16BIT,    /* PyTorch's cross-entropy of 16-bit logits, which nobody casts */
     SPEC_LOSS_UNFUSED_AUTOCAST, /* the same under torch.autocast, which casts what log-softmax gives */
+    SPEC_LOSS_CHUNKED_OUTPUT, /* torchtune's: all logits in 16 bits, in pieces; the loss of one piece at a time */
 } SpecLoss;
 
 /* What an eager GELU runs as: a kernel of its own, or the operations of its formula. */

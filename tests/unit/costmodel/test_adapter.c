@@ -11,6 +11,8 @@
 
 #define LLAMA7B  "\"model\":\"llama2-7b\""
 #define LLAMA70B "\"model\":\"llama2-70b\""
+#define QWEN30B  "\"model\":\"qwen3-30b-a3b\""
+#define DEEPSEEK "\"model\":\"deepseek-v2-lite\""
 
 static void load(const char *model, const char *training, const char *more, Spec *spec)
 {
@@ -53,6 +55,18 @@ static void test_parameters(void)
         /* MLPerf's: one adapter for queries, keys and values */
         {LLAMA70B, "\"task\":\"lora\",\"adapter\":{\"rank\":16,\"fused\":true}", 44564480},
         {LLAMA7B, "\"task\":\"sft\"", 6738415616.0},
+        /* 128 experts with an adapter each; or one for all of a rank */
+        {QWEN30B, LORA("8", "\"all-linear\""),
+         48 * 8 * (2 * (2048 + 4096) + 2 * (2048 + 512.0) + 128 * 3 * (2048 + 768.0))},
+        {QWEN30B,
+         "\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"mlp\",\"share_expert_adapters\":true}",
+         48 * 8 * 3 * (2048 + 768.0)},
+        /* latent attention: q, kv_a, kv_b, o; a dense layer, then a shared MLP and 64 experts */
+        {DEEPSEEK, LORA("4", "\"attention\""),
+         27 * 4 * (2048 + 3072.0 + 2048 + 576 + 512 + 4096 + 2048 + 2048)},
+        {DEEPSEEK, LORA("4", "\"mlp\""),
+         4 * 3 * (2048 + 10944.0 + 26 * (2048 + 2816.0) + 26 * 64 * (2048 + 1408.0))},
+        {DEEPSEEK, LORA("4", "[\"kv_a_proj_with_mqa\",\"kv_b_proj\"]"), 27 * 4 * (2048 + 576 + 512 + 4096.0)},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree Spec *spec = g_new0(Spec, 1);
@@ -104,6 +118,43 @@ static void test_flops(void)
     cost_graph(&shape, cost_ops_head, &graph[1]);
     g_assert_cmpint(graph[1].pass[COST_BACKWARD_WEIGHT].count, ==, 0);
     g_assert_cmpfloat(pass_flops(&graph[1].pass[COST_BACKWARD_INPUT]), ==, 2 * 1024.0 * 4096 * 32000);
+    g_free(graph);
+}
+
+/* Experts: 2 T k r (n + m) of each projection in all three passes, whether adapters are shared or not; expert ranks divide what is
+ * trained; frozen experts are widened. */
+static void test_experts(void)
+{
+    static const char *const share[] = {"", ",\"share_expert_adapters\":true"};
+    const double adapters = 2 * 1024.0 * 8 * 16 * 3 * (2048 + 768);
+    CostGraph *graph = g_new(CostGraph, 2);
+    for (int i = 0; i < 2; i++) {
+        g_autofree Spec *frozen = g_new0(Spec, 1), *lora = g_new0(Spec, 1);
+        g_autofree char *training = g_strdup_printf(
+            "\"task\":\"qlora\",\"adapter\":{\"rank\":16,\"targets\":\"mlp\",\"base_dtype\":\"nf4\"%s}",
+            share[i]);
+        CostShape shape;
+        load(QWEN30B, LORA("16", "\"attention\""), ",\"parallel\":{\"expert\":4,\"data\":8}", frozen);
+        load(QWEN30B, training, ",\"parallel\":{\"expert\":4,\"data\":8}", lora);
+        const CostParams params = cost_trained_params(lora, COST_PART_LAYER, 0);
+        g_assert_cmpfloat(cost_rank_expert_params(&params, &lora->parallel), ==,
+                          (i == 0 ? 32 : 1) * 16 * 3 * (2048 + 768.0));
+        cost_shape_init(&shape, frozen);
+        cost_graph_layer(&shape, 3, &graph[0]);
+        cost_shape_init(&shape, lora);
+        cost_graph_layer(&shape, 3, &graph[1]);
+        double weights = 0, widened = 0;
+        for (int k = 0; k < graph[1].pass[COST_BACKWARD_WEIGHT].count; k++)
+            weights += graph[1].pass[COST_BACKWARD_WEIGHT].op[k].model_flops;
+        for (int k = 0; k < graph[1].pass[COST_FORWARD].count; k++) {
+            const CostOp *op = &graph[1].pass[COST_FORWARD].op[k];
+            widened += strcmp(op->name, "widen weight") == 0 && op->module == COST_MODULE_MOE
+                           ? op->u.memory.elements
+                           : 0;
+        }
+        g_assert_cmpfloat_with_epsilon(weights, adapters, 1);
+        g_assert_cmpfloat(widened, ==, 32 * 3 * 2048.0 * 768);
+    }
     g_free(graph);
 }
 
@@ -295,6 +346,7 @@ static void test_refused(void)
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"q_prj\"}", "q_proj"},
         {"\"task\":\"lora\",\"mlp_tiles\":2,\"adapter\":{\"rank\":8}", "training.mlp_tiles"},
         {"\"task\":\"lroa\"", "lora"},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[\"kv_b_proj\"]}", "kv_b_proj is none"},
         {"\"task\":\"dpo\"", "cached, adapter-off or model"},
         {"\"reference\":\"model\"", "give none"},
         {"\"task\":\"dpo\",\"reference\":\"adapter-off\"", "without training.adapter"},
@@ -322,6 +374,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter/parameters", test_parameters);
     g_test_add_func("/adapter/cut", test_cut);
     g_test_add_func("/adapter/flops", test_flops);
+    g_test_add_func("/adapter/experts", test_experts);
     g_test_add_func("/adapter/kept", test_kept);
     g_test_add_func("/adapter/bytes", test_bytes);
     g_test_add_func("/adapter/one-gpu", test_one_gpu);
