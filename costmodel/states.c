@@ -183,7 +183,7 @@ bool cost_keeps_gathered(const Spec *spec)
 
 bool cost_shards_by_chunk(const Spec *spec)
 {
-    return cost_shards_gradients(spec) && !cost_keeps_gathered(spec) &&
+    return cost_shards_gradients(spec) && !cost_keeps_gathered(spec) && spec_microbatches(spec) > 1 &&
            (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
 }
 

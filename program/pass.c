@@ -168,13 +168,17 @@ static void leave_head(const SimPlan *plan, SimWork *work, SimMemDelta *mem)
 }
 
 /* At most two unreduced segments of sharded gradients, or chunks where these are reduced as a whole: who reduces each
- * micro-batch waits for the one before the last. Source: FSDP2 (reduce_scatter_state), DeepSpeed (reduce_ipg_grads) */
+ * micro-batch waits for the one before the last. Who reduces once keeps sums of the whole stage for the micro-batches before,
+ * and with a single one nobody waits either: pipelines reduce what a backward has passed on.
+ * Source: FSDP2 (reduce_scatter_state), DeepSpeed (reduce_ipg_grads), torch/distributed/pipelining/stage.py
+ * (backward_maybe_with_nosync) */
 static bool waits_for_room(const RankBuilder *rb, const Chunk *chunk, int i, const Pass *pass, bool reduce)
 {
     const SimPlan *plan = rb->builder->plan;
     const bool begins = sim_makes_weight_gradient(pass->pass) && !chunk->grad_alive[i];
     const bool reduced = plan->whole_chunks ? begins && plan->overlap_grad_reduce : reduce;
-    return reduced && (plan->zero == 3 || begins) && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
+    const bool passing = plan->zero == 3 || plan->reduce_each_microbatch || plan->whole_chunks || plan->shape.ranks == 1;
+    return reduced && passing && (plan->zero == 3 || begins) && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
            rb->reduced[0] != SIM_NONE;
 }
 

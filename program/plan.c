@@ -11,6 +11,16 @@ static int64_t pass_ps(const SimStage *stage, SimPass pass)
     return sum_ps;
 }
 
+static void add_reductions(const SimStage *stage, SimStageCosts *costs, bool *ret_unsharded)
+{
+    for (int i = 0; i < stage->segment_count; i++) {
+        const int64_t ps = sim_work_duration_ps(&stage->segments[i].grad_reduce);
+        costs->reduce_ps = sim_sum(costs->reduce_ps, ps);
+        costs->pieces += ps > 0;
+        *ret_unsharded = *ret_unsharded || stage->segments[i].unsharded_grad_bytes > 0;
+    }
+}
+
 static SimStageCosts stage_costs(const SimStage *stage)
 {
     const SimMemDelta forward = sim_stage_mem(stage, SIM_PASS_FORWARD);
@@ -33,7 +43,7 @@ static void fit_clock(const SimPlan *plan, SimStageCosts *stages)
     for (int s = 0; s < count; s++) {
         const SimStageCosts *stage = &stages[s];
         sum_ps += (double)stage->forward_ps + (double)stage->input_ps + (double)stage->weight_ps +
-                  (double)stage->next_hop_ps + (double)stage->previous_hop_ps;
+                  (double)stage->next_hop_ps + (double)stage->previous_hop_ps + (double)stage->reduce_ps;
     }
     const double times = sum_ps * plan->shape.microbatches / (double)(INT64_MAX / 2);
     const int64_t factor = times < 1 ? 1 : 1 + (int64_t)MIN(times, (double)(INT64_MAX / 2));
@@ -43,6 +53,7 @@ static void fit_clock(const SimPlan *plan, SimStageCosts *stages)
         stages[s].weight_ps /= factor;
         stages[s].next_hop_ps /= factor;
         stages[s].previous_hop_ps /= factor;
+        stages[s].reduce_ps /= factor;
     }
 }
 
@@ -52,9 +63,17 @@ static void orders_by_costs(const SimPlan *plan, OrrArena *arena, SimOrder *orde
     SimScheduleCosts costs = {.stages = ORR_ARENA_NEW(arena, SimStageCosts, stages),
                               .limit_bytes = ORR_ARENA_NEW(arena, int64_t, ranks),
                               .skewed = plan->post_validation && ranks > 1,
-                              .blocking = plan->p2p_blocking};
-    for (int s = 0; s < stages; s++)
+                              .blocking = plan->p2p_blocking,
+                              .reduces_each = plan->reduce_each_microbatch && plan->zero < 3,
+                              .reduces_alone = plan->reduction_holds_queue ||
+                                               (plan->reduce_each_microbatch && !plan->overlap_grad_reduce)};
+    bool unsharded = false;
+    for (int s = 0; s < stages; s++) {
         costs.stages[s] = stage_costs(&plan->stages[s]);
+        if (plan->zero < 3)
+            add_reductions(&plan->stages[s], &costs.stages[s], &unsharded);
+    }
+    costs.reduces_in_turn = plan->reduce_each_microbatch && unsharded;
     fit_clock(plan, costs.stages);
     for (int r = 0; r < ranks; r++)
         costs.limit_bytes[r] = plan->ranks[r].limit_bytes > 0 ? plan->ranks[r].limit_bytes : INT64_MAX;

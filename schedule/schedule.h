@@ -55,6 +55,8 @@ typedef struct SimScheduleShape {
 typedef struct SimStageCosts {
     int64_t forward_ps, input_ps, weight_ps; /* input gradient with recomputation */
     int64_t next_hop_ps, previous_hop_ps;    /* messages to the neighbours */
+    int64_t reduce_ps;                       /* of its weights' gradients, over replicas ... */
+    int pieces;                              /* ... each as soon as it is there; 0: one */
     int64_t taken_bytes;                     /* activations from the forward on ... */
     int64_t late_bytes; /* ... of them until the weight gradient, the rest until the input's */
 } SimStageCosts;
@@ -64,6 +66,9 @@ typedef struct SimScheduleCosts {
     int64_t *limit_bytes;  /* [ranks] activations that the rank may hold */
     bool skewed;           /* a rank's own span counts, not the last end (SimProgram) */
     bool blocking;         /* compute waits for its own messages */
+    bool reduces_each;     /* gradients are reduced behind every weight gradient, else behind the last ... */
+    bool reduces_alone;    /* ... and compute waits for each piece ... */
+    bool reduces_in_turn;  /* ... or for the one before the last, so that no more than two wait */
 } SimScheduleCosts;
 
 /* What is true of a schedule whatever its shape; bits. */

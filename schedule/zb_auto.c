@@ -6,16 +6,21 @@
  * memory allow, then runs what is there, and puts weight gradients into waits and where memory is full. What the
  * heuristic of [Qi2024] leaves to a grid search are the fields of `Rules`: how deep to warm up; whether a forward may
  * delay the first backward; whether a backward goes before a forward; whether a weight gradient may fill a wait that is
- * shorter than it. Orders over the limit are dropped, the shortest wins, of equal ones the one that holds least.
+ * shorter than it; where every micro-batch is reduced, whether its gradient goes first when no reduction is left to run.
+ * Orders over the limit are dropped, the shortest wins, of equal ones the one that holds least.
  *
  * Memory is counted as the engine does: a forward takes a micro-batch's activations when it starts, an input gradient
  * gives part back when it ends, a weight gradient the rest. A rank that holds nothing may always run one forward, which
- * makes every limit feasible. Not looked at: communication of data parallelism, segments.
+ * makes every limit feasible; where some rank has no room for one, nothing fits, and the limit is the memory of ZB-H1.
+ * Reductions of gradients follow them on a stream of their own. Not looked at: gathers, and so nothing of ZeRO-3; what
+ * shares slow down.
  * Source: [Qi2024]     Tested: unit/schedule/test_zb_auto.c
  */
 #include "schedule/schedules.h"
 
 #define UNKNOWN INT64_MAX
+
+enum { MOST_BELOW = 8 };
 
 enum { FORWARD, INPUT, WEIGHT, KINDS };
 
@@ -23,12 +28,15 @@ enum { FORWARD, INPUT, WEIGHT, KINDS };
 typedef struct {
     int depth_eighths; /* 0: memory alone */
     bool delays_first_backward, backward_first, fills_short_waits;
+    bool feeds_reductions; /* a weight gradient goes first where the stream of reductions would run dry */
+    int less;              /* micro-batches fewer than memory allows */
 } Rules;
 
 typedef struct {
     int64_t done[KINDS];
     int64_t free_ps; /* its compute is over */
     int64_t next_free_ps, previous_free_ps;
+    int64_t reduced_ps[2]; /* when the last reductions are over, the one before first */
     int64_t first_ps, wake_ps;
     int64_t held_bytes, peak_bytes;
     int64_t told; /* number of the call that set wake_ps */
@@ -83,11 +91,11 @@ static int64_t ready_ps(const Board *board, int r, int kind)
     return kind == WEIGHT || r + 1 == board->shape->ranks ? 0 : board->gradient_ps[r * m + next];
 }
 
-static bool fits(const Board *board, int r)
+static bool fits(const Board *board, int r, int less)
 {
     const Rank *rank = &board->ranks[r];
-    return rank->held_bytes == 0 ||
-           rank->held_bytes + board->costs->stages[r].taken_bytes <= board->costs->limit_bytes[r];
+    return rank->held_bytes == 0 || rank->held_bytes + board->costs->stages[r].taken_bytes * (1 + less) <=
+                                        board->costs->limit_bytes[r];
 }
 
 static int64_t lasts_ps(const Board *board, int r, int kind)
@@ -110,13 +118,36 @@ static int64_t send(Board *board, int r, int kind, int64_t end_ps)
     return board->costs->blocking ? *stream : end_ps;
 }
 
+/* A weight gradient from `start_ps` whose pieces are reduced on a stream of their own; gives when compute may go on. */
+static int64_t reduce(Board *board, int r, int64_t start_ps)
+{
+    Rank *rank = &board->ranks[r];
+    const SimStageCosts *stage = &board->costs->stages[r];
+    const int64_t pieces = MAX(1, stage->pieces);
+    int64_t now = start_ps;
+    for (int64_t i = 0; i < pieces; i++) {
+        if (board->costs->reduces_in_turn)
+            now = MAX(now, rank->reduced_ps[0]);
+        now += stage->weight_ps * (i + 1) / pieces - stage->weight_ps * i / pieces;
+        rank->reduced_ps[0] = rank->reduced_ps[1];
+        rank->reduced_ps[1] = MAX(rank->reduced_ps[1], now) + stage->reduce_ps * (i + 1) / pieces -
+                              stage->reduce_ps * i / pieces;
+        if (board->costs->reduces_alone)
+            now = rank->reduced_ps[1];
+    }
+    return now;
+}
+
 /* Runs a pass from `start_ps`. */
 static void run(Board *board, int r, int kind, int64_t start_ps)
 {
     Rank *rank = &board->ranks[r];
     const SimStageCosts *stage = &board->costs->stages[r];
     rank->first_ps = MIN(rank->first_ps, start_ps);
-    rank->free_ps = send(board, r, kind, start_ps + lasts_ps(board, r, kind));
+    const bool last = rank->done[WEIGHT] + 1 == board->shape->microbatches;
+    const bool reduces = kind == WEIGHT && stage->reduce_ps > 0 && (last || board->costs->reduces_each);
+    rank->free_ps = send(board, r, kind,
+                         reduces ? reduce(board, r, start_ps) : start_ps + lasts_ps(board, r, kind));
     if (kind == FORWARD)
         rank->held_bytes += stage->taken_bytes;
     rank->peak_bytes = MAX(rank->peak_bytes, rank->held_bytes);
@@ -140,7 +171,8 @@ static int64_t judge(const Board *board, int64_t *ret_held_bytes)
         if (rank->peak_bytes > MAX(board->costs->limit_bytes[r], board->costs->stages[r].taken_bytes))
             return UNKNOWN;
         *ret_held_bytes += rank->peak_bytes;
-        longest_ps = MAX(longest_ps, rank->free_ps - (board->costs->skewed ? rank->first_ps : 0));
+        const int64_t end_ps = MAX(rank->free_ps, rank->reduced_ps[1]);
+        longest_ps = MAX(longest_ps, end_ps - (board->costs->skewed ? rank->first_ps : 0));
     }
     return longest_ps;
 }
@@ -181,7 +213,10 @@ static bool deep_enough(const Board *board, const Rules *rules, int r)
 static int choose(const Board *board, const Rules *rules, int r, int64_t now)
 {
     const Rank *rank = &board->ranks[r];
-    const bool may_forward = fits(board, r) && !deep_enough(board, rules, r);
+    if (rules->feeds_reductions && ready_ps(board, r, WEIGHT) != UNKNOWN &&
+        rank->reduced_ps[1] <= now + lasts_ps(board, r, WEIGHT))
+        return WEIGHT;
+    const bool may_forward = fits(board, r, rules->less) && !deep_enough(board, rules, r);
     const int64_t forward_ps = may_forward ? ready_ps(board, r, FORWARD) : UNKNOWN;
     const int64_t input_ps = ready_ps(board, r, INPUT);
     if (input_ps <= now) {
@@ -293,21 +328,51 @@ static void try_orders(const SimScheduleShape *shape, const SimScheduleCosts *co
 
 /* --- the search --- */
 
-void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
+/* Those given; where a rank has no room for one micro-batch no order fits, and one that holds a single micro-batch would
+ * only say so more slowly. */
+static SimScheduleCosts with_room(const SimScheduleShape *shape, const SimScheduleCosts *given,
+                                  OrrArena *arena)
+{
+    SimScheduleCosts costs = *given;
+    bool room = true;
+    for (int r = 0; r < shape->ranks; r++)
+        room = room && given->limit_bytes[r] >= given->stages[r].taken_bytes;
+    if (room)
+        return costs;
+    costs.limit_bytes = ORR_ARENA_NEW(arena, int64_t, shape->ranks);
+    for (int r = 0; r < shape->ranks; r++)
+        costs.limit_bytes[r] = MAX(given->limit_bytes[r], given->stages[r].taken_bytes * shape->ranks);
+    return costs;
+}
+
+static void try_depth(const SimScheduleShape *shape, const SimScheduleCosts *costs, int depth_eighths,
+                      int less, OrrArena *arena, Best *best)
+{
+    for (unsigned bits = 0; bits < (costs->reduces_each ? 16 : 8); bits++) {
+        const Rules rules = {.depth_eighths = depth_eighths,
+                             .delays_first_backward = (bits & 1u) != 0,
+                             .backward_first = (bits & 2u) != 0,
+                             .fills_short_waits = (bits & 4u) != 0,
+                             .feeds_reductions = (bits & 8u) != 0,
+                             .less = less};
+        try_rules(shape, costs, &rules, arena, best);
+    }
+}
+
+void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *given, OrrArena *arena,
                               SimOrder *ret_orders)
 {
+    const SimScheduleCosts allowed = with_room(shape, given, arena), *costs = &allowed;
     static const int DEPTHS[] = {8, 10, 12, 14, 16, 20, 24, 0};
     static const SimPass PASSES[KINDS] = {SIM_PASS_FORWARD, SIM_PASS_BACKWARD_INPUT,
                                           SIM_PASS_BACKWARD_WEIGHT};
     Best best = {.passes = NULL};
     try_orders(shape, costs, sim_schedule_zb_h1, arena, &best);
     try_orders(shape, costs, sim_schedule_zb_h2, arena, &best);
-    for (size_t i = 0; i < G_N_ELEMENTS(DEPTHS); i++) {
-        for (unsigned bits = 0; bits < 8; bits++) {
-            const Rules rules = {DEPTHS[i], (bits & 1u) != 0, (bits & 2u) != 0, (bits & 4u) != 0};
-            try_rules(shape, costs, &rules, arena, &best);
-        }
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(DEPTHS); i++)
+        try_depth(shape, costs, DEPTHS[i], 0, arena, &best);
+    for (int less = 1; costs->reduces_each && less <= MOST_BELOW; less++)
+        try_depth(shape, costs, 0, less, arena, &best);
     g_assert(best.passes != NULL);
     for (int r = 0; r < shape->ranks; r++) {
         int next[KINDS] = {0};

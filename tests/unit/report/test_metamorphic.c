@@ -198,10 +198,33 @@ static void test_launches_of_gpipe(void)
     g_assert_cmpint(faster.step_ps, <, was.step_ps);
 }
 
+/* With one micro-batch GPipe and 1F1B are one order: the step is the same whatever is sharded. */
+static void test_one_microbatch(void)
+{
+    GRand *random = g_rand_new_with_seed(20261127);
+    g_autofree Spec *spec = g_new(Spec, 1);
+    for (int found = 0; found < 40;) {
+        g_autofree char *text = scenario_text(random);
+        if (!load(text, spec) || spec->parallel.pipeline == 1 || spec->parallel.virtual_stages > 1)
+            continue;
+        spec->training.global_batch = spec->training.micro_batch * spec->parallel.data;
+        Outcome outcomes[2];
+        for (int i = 0; i < 2; i++) {
+            spec->parallel.schedule = (SpecSchedule)sim_schedule_index(i == 0 ? "gpipe" : "1f1b");
+            outcomes[i] = run(spec);
+        }
+        g_test_message("%s", text);
+        g_assert_cmpint(outcomes[0].step_ps, ==, outcomes[1].step_ps);
+        found++;
+    }
+    g_rand_free(random);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/metamorphic/random", test_random);
     g_test_add_func("/metamorphic/launches-of-gpipe", test_launches_of_gpipe);
+    g_test_add_func("/metamorphic/one-microbatch", test_one_microbatch);
     return g_test_run();
 }
