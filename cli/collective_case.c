@@ -379,6 +379,7 @@ bool cli_collective_library(const SpecCluster *cluster, NetOp op, int ranks, dou
                                         .per_domain = each,
                                         .domains = (ranks + each - 1) / each,
                                         .rails = last > 0 ? last : each,
-                                        .nic_sharers = 1};
+                                        .nic_sharers = 1,
+                                        .out_crowding = MAX(cluster->oversubscription, 1)};
     return true;
 }

@@ -106,7 +106,8 @@ CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
                        .per_domain = per_domain,
                        .nic_sharers = 1,
                        .up_crowding = group->up_crowding,
-                       .out_crowding = group->out_crowding};
+                       .out_crowding = group->out_crowding,
+                       .all_to_all_crowding = group->all_to_all_crowding};
 }
 
 /* The graphs that NCCL's search finds on the reference node. Without GPUDirect the way to a NIC leads over the CPU, beyond what
@@ -162,7 +163,10 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
     g.up_crowding = c->group.up_crowding > 0 ? c->group.up_crowding : 1;
     g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
-    const CostNic nic = cost_nic(cluster, g.across, &c->group, g.k);
+    const double crowding = c->op == COST_ALL_TO_ALL && c->group.all_to_all_crowding > 0
+                                ? c->group.all_to_all_crowding
+                                : c->group.out_crowding;
+    const CostNic nic = cost_nic(cluster, g.across, c->group.nic_sharers, crowding, g.k);
     g.nic_alone_bytes_per_s = nic.alone_bytes_per_s;
     g.nic_bytes_per_s = nic.bytes_per_s;
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;

@@ -28,8 +28,9 @@ typedef struct CostGroup {
     int rails;   /* NICs, one a rank, in the domain that holds the fewest of it; 0: per_domain */
     int nic_sharers; /* groups of the same kind that use one GPU's NIC share at once; 1 when every rank brings its own NIC */
     double up_crowding,
-        out_crowding; /* bytes on scale-up links and between domains take so many times as long
-                                         (costmodel/fabric.h); 0: 1 */
+        out_crowding;           /* bytes on scale-up links and between domains take so many times as long
+                                         (costmodel/fabric.h, costmodel/uplinks.h); 0: 1 */
+    double all_to_all_crowding; /* as out_crowding, of all-to-alls; 0: the same */
 } CostGroup;
 
 typedef struct CostCollective {

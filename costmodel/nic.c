@@ -39,17 +39,13 @@ static bool crosses_hashed(const SpecCluster *cluster, int nodes)
            network->routing == SPEC_ROUTING_ECMP && nodes > leaf_nodes(cluster);
 }
 
-CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, const CostGroup *group,
+CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, int sharers, double crowding,
                  int nodes)
 {
     const SpecAccelerator *gpu = &cluster->accelerator;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
-    double crowd = MAX(group->nic_sharers, 1);
-    if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
-        crowd *= group->out_crowding > 0 ? group->out_crowding : 1;
-    else
-        crowd *= MAX(cluster->oversubscription, 1);
+    const double crowd = MAX(sharers, 1) * (crowding > 0 ? crowding : 1);
     double alone = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * across->nic_frac;
     if (cluster->network.host_copies)
         alone = MIN(alone, cost_host_copy_bytes_per_s(cluster));

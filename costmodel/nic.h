@@ -10,9 +10,10 @@ typedef struct CostNic {
     double alone_bytes_per_s, bytes_per_s;
 } CostNic;
 
-/* Of `group`, which spans `nodes` domains, by the fitted half `across` of the collectives' parameters.
+/* Of a group that spans `nodes` domains, `sharers` of which use one NIC and whose bytes take `crowding` (0: 1) times as long,
+ * by the fitted half `across` of the collectives' parameters.
  * Source: [SpectrumX], [Gangidi2024] for Ethernet whose switches hash      Tested: unit/costmodel/test_collective.c */
-CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, const CostGroup *group,
+CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, int sharers, double crowding,
                  int nodes);
 
 /* Without GPUDirect: what one GPU's messages reach through pinned host memory, bytes a second, shared by the GPUs of a PCIe

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "costmodel/fabric.h"
+#include "costmodel/uplinks.h"
 #include "spec/placement.h"
 
 #define MAX_DIMENSIONS 4
@@ -199,6 +200,74 @@ static void crowd(const CostCrowding *crowding, CostGroup *group)
     group->out_crowding = crowding->out;
 }
 
+/* Pods that the first group of its kind lies in, and pairs of its members in one of them. */
+static int count_pods(const Layout *layout, int step, int count, int64_t pod, double *ret_pairs)
+{
+    int64_t here = -1;
+    int pods = 0;
+    double members = 0;
+    *ret_pairs = 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t at = offset_of(layout, (int64_t)i * step) / pod;
+        if (at != here) {
+            *ret_pairs += members * members;
+            members = 0;
+            pods++;
+        }
+        here = at;
+        members++;
+    }
+    *ret_pairs += members * members;
+    return pods;
+}
+
+/* Where nobody knows the fabric link by link. Of a ring that goes through the pods one after the other one hop leaves each,
+ * beside those that stay; of an all-to-all what goes to other pods, and to other rails where these have leaves apart. */
+static void climb(const Spec *spec, CostRanks ranks, int step, CostGroup *group)
+{
+    const CostUplinks uplinks = cost_uplinks(spec);
+    const int domains = cost_group_domains(group);
+    if (!(uplinks.ratio > 1) || domains < 2)
+        return;
+    double ring_frac = 1, all_frac = 1;
+    if (uplinks.pod_gpus > 0) {
+        const Layout layout = layout_of(spec, ranks);
+        const double n = group->ranks, inside = n / domains;
+        double pairs = 0;
+        const int pods = count_pods(&layout, step, group->ranks, uplinks.pod_gpus, &pairs);
+        if (uplinks.rails && inside > 1)
+            pairs = n * inside + MAX(0, pairs - n * inside) / inside;
+        ring_frac = pods > 1 ? MIN(1, (double)pods / domains) : 0;
+        all_frac = CLAMP((n - pairs / n) / (n - inside), 0, 1);
+    }
+    group->out_crowding = cost_uplink_crowding(uplinks.ratio, ring_frac);
+    group->all_to_all_crowding = cost_uplink_crowding(uplinks.ratio, all_frac);
+}
+
+/* Of the ranks of a pod those that send to another one at once: all of one pipeline rank. */
+static double leaving_frac(const Spec *spec, int from, int to, int64_t pod)
+{
+    SpecPlacement p;
+    spec_placement(spec, &p);
+    const int64_t low = from * p.pipeline.stride, far = (to - from) * p.pipeline.stride;
+    const SpecDimension others[] = {p.tensor, p.context, p.data};
+    Layout layout = {.own_count = 0};
+    for (int i = 0; i < 3; i++)
+        add(layout.own, &layout.own_count, others[i]);
+    merge(&layout);
+    const int64_t count = size_of(&layout);
+    int64_t senders = 0, most = 0, here = -1;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = low + offset_of(&layout, i);
+        if (at / pod != here)
+            senders = 0;
+        here = at / pod;
+        senders += (at + far) / pod != here;
+        most = MAX(most, senders);
+    }
+    return (double)most / (double)pod;
+}
+
 CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count)
 {
     CostGroup group = lie(spec, ranks, step, count);
@@ -207,6 +276,8 @@ CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count
         const CostCrowding crowding =
             fabric->group(fabric, ranks, step, count, spec->cluster.network.fabric_rank);
         crowd(&crowding, &group);
+    } else if (count > 1) {
+        climb(spec, ranks, step, &group);
     }
     return group;
 }
@@ -219,6 +290,11 @@ CostGroup cost_pipeline_pair(const Spec *spec, int from, int to)
     if (fabric != NULL) {
         const CostCrowding crowding = fabric->hop(fabric, from, to);
         crowd(&crowding, &group);
+    } else if (group.per_domain == 1) {
+        const CostUplinks uplinks = cost_uplinks(spec);
+        if (uplinks.ratio > 1)
+            group.out_crowding = cost_uplink_crowding(
+                uplinks.ratio, uplinks.pod_gpus > 0 ? leaving_frac(spec, from, to, uplinks.pod_gpus) : 1);
     }
     return group;
 }

@@ -222,7 +222,10 @@ static const SpecField cluster_fields[] = {
      .default_text = "1",
      .form = "a number from 1 to 1000, or a ratio such as \"4:1\"",
      .schema = "{\"type\":[\"number\",\"string\"]}",
-     .help = "Network rate below the core switches over the rate above; 1: full bisection."},
+     .help =
+         "Network rate below the oversubscribed switches over the rate above; 1: full bisection. They lie "
+         "above pods of a fat tree, or above leaves where cluster.network.topology says leaf-spine or rail. "
+         "What stays in a pod is as fast as ever."},
     SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,
                   "Price of a GPU hour; 0: not given."),
     SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0, "Facility power over IT power."),
