@@ -23,7 +23,7 @@ allowed() {
     network) echo "sim base" ;;
     traffic) echo "network step program sim costmodel spec schedule base" ;;
     report) echo "traffic step program sim costmodel spec schedule base" ;;
-    study) echo "report traffic step program sim costmodel spec schedule base" ;;
+    study) echo "exchange report traffic step program sim costmodel spec schedule base" ;;
     exchange) echo "spec schedule base" ;;
     ledger) echo "report step program sim costmodel spec schedule base" ;;
     campaign) echo "report step program sim costmodel spec schedule base" ;;

@@ -1,0 +1,85 @@
+/* exchange/trace_link.c - see trace_link.h. */
+#include "exchange/trace_link.h"
+
+static int by_id(gconstpointer a, gconstpointer b)
+{
+    const TraceLinked *left = a, *right = b;
+    if (left->id != right->id)
+        return left->id < right->id ? -1 : 1;
+    return left->begin_ps < right->begin_ps ? -1 : left->begin_ps > right->begin_ps;
+}
+
+static const TraceLinked *find(const GArray *sorted, int64_t id)
+{
+    guint low = 0, high = sorted->len;
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (g_array_index(sorted, TraceLinked, middle).id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const TraceLinked *found = low < sorted->len ? &g_array_index(sorted, TraceLinked, low) : NULL;
+    return found != NULL && found->id == id ? found : NULL;
+}
+
+static int by_begin(gconstpointer a, gconstpointer b)
+{
+    const TraceKernel *left = a, *right = b;
+    if (left->begin_ps != right->begin_ps)
+        return left->begin_ps < right->begin_ps ? -1 : 1;
+    return left->stream < right->stream ? -1 : left->stream > right->stream;
+}
+
+static int by_step(gconstpointer a, gconstpointer b)
+{
+    const TraceStep *left = a, *right = b;
+    return left->begin_ps < right->begin_ps ? -1 : left->begin_ps > right->begin_ps;
+}
+
+/* The GPU whose kernels take longest. */
+static int64_t main_device(const GArray *kernels)
+{
+    GHashTable *sums = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    int64_t best = 0;
+    double most = -1;
+    for (guint i = 0; i < kernels->len; i++) {
+        const TraceRaw *raw = &g_array_index(kernels, TraceRaw, i);
+        double *sum = g_hash_table_lookup(sums, &raw->device);
+        if (sum == NULL) {
+            sum = g_new0(double, 1);
+            g_hash_table_insert(sums, g_memdup2(&raw->device, sizeof raw->device), sum);
+        }
+        *sum += (double)raw->kernel.dur_ps;
+        if (*sum > most) {
+            most = *sum;
+            best = raw->device;
+        }
+    }
+    g_hash_table_destroy(sums);
+    return best;
+}
+
+void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank *rank)
+{
+    const int64_t device = main_device(kernels);
+    g_array_sort(launches, by_id);
+    g_array_sort(ops, by_id);
+    for (guint i = 0; i < kernels->len; i++) {
+        TraceRaw *raw = &g_array_index(kernels, TraceRaw, i);
+        if (raw->device != device) {
+            rank->elsewhere++;
+            continue;
+        }
+        const TraceLinked *launch = raw->correlation != 0 ? find(launches, raw->correlation) : NULL;
+        if (launch != NULL)
+            raw->kernel.launch_ps = launch->begin_ps;
+        const TraceLinked *op = raw->external != 0 ? find(ops, raw->external) : NULL;
+        if (op == NULL && launch != NULL && launch->external != 0)
+            op = find(ops, launch->external);
+        raw->kernel.op = op != NULL ? op->op : -1;
+        g_array_append_val(rank->kernels, raw->kernel);
+    }
+    g_array_sort(rank->kernels, by_begin);
+    g_array_sort(rank->steps, by_step);
+}

@@ -1,0 +1,138 @@
+/* study/trace_answer.c - see trace_answer.h. */
+#include "study/trace_answer.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NAME_LENGTH = 72 };
+
+#define PS_PER_S 1e12
+
+/* --- what meets what --- */
+
+static bool is_backward(const char *name)
+{
+    static const char *const words[] = {"bwd", "backward", "Backward", "gammabeta", "GammaBeta", "GradInput", "_dgrad"};
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strstr(name, words[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* "8192x4096x1024", the contracted size last and the larger of the others first, so that transposed products meet. */
+static bool product_size(const TraceRank *rank, const TraceKernel *kernel, GString *out)
+{
+    double size[3], groups = 1;
+    if (kernel->op < 0 || !trace_op_product(&g_array_index(rank->ops, TraceOp, kernel->op), size, &groups))
+        return false;
+    if (groups > 1)
+        g_string_append_printf(out, "%.0f of ", groups);
+    g_string_append_printf(out, "%.0fx%.0fx%.0f", MAX(size[0], size[1]), MIN(size[0], size[1]), size[2]);
+    return true;
+}
+
+static void name_op(const TraceRank *rank, const TraceKernel *kernel, bool compared, GString *out)
+{
+    const TraceName *name = &g_array_index(rank->names, TraceName, kernel->name);
+    g_string_assign(out, trace_class_word(name->kind));
+    g_string_append_c(out, ' ');
+    if (name->kind == TRACE_PRODUCTS && product_size(rank, kernel, out))
+        return;
+    if (trace_is_communication(name->kind)) {
+        if (kernel->bytes > 0)
+            g_string_append_printf(out, "%.2f MiB ", kernel->bytes / 1048576);
+        if (kernel->ranks > 0)
+            g_string_append_printf(out, "over %d", kernel->ranks);
+        if (!compared && kernel->bytes <= 0)
+            g_string_append(out, name->text);
+    } else if (compared && (name->kind == TRACE_ATTENTION || name->kind == TRACE_NORMS)) {
+        g_string_append(out, is_backward(name->text) ? "backward" : "forward");
+    } else if (!compared || name->kind == TRACE_PRODUCTS || name->kind == TRACE_OTHER) {
+        const char *end = g_utf8_strlen(name->text, -1) > NAME_LENGTH
+                              ? g_utf8_offset_to_pointer(name->text, NAME_LENGTH)
+                              : name->text + strlen(name->text);
+        g_string_append_len(out, name->text, end - name->text);
+    }
+    g_strchomp(out->str);
+    out->len = strlen(out->str);
+}
+
+typedef struct Rows {
+    GHashTable *index; /* text: index + 1 */
+    GArray *rows;
+} Rows;
+
+static TraceOpRow *row_of(Rows *rows, const char *text, TraceClass kind)
+{
+    const gpointer known = g_hash_table_lookup(rows->index, text);
+    if (known != NULL)
+        return &g_array_index(rows->rows, TraceOpRow, GPOINTER_TO_INT(known) - 1);
+    const TraceOpRow row = {.text = g_strdup(text), .kind = kind};
+    g_array_append_val(rows->rows, row);
+    g_hash_table_insert(rows->index, g_strdup(text), GINT_TO_POINTER((int)rows->rows->len));
+    return &g_array_index(rows->rows, TraceOpRow, rows->rows->len - 1);
+}
+
+static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compared, bool predicted)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
+    trace_window(rank, in_step);
+    share /= MAX((int)rank->steps->len, 1);
+    for (guint i = 0; i < rank->kernels->len; i++) {
+        const TraceKernel *kernel = trace_kernel(rank, i);
+        if (!in_step[i])
+            continue;
+        name_op(rank, kernel, compared, text);
+        TraceOpRow *row = row_of(rows, text->str, trace_kernel_class(rank, kernel));
+        *(predicted ? &row->predicted_s : &row->measured_s) += share * (double)kernel->dur_ps / PS_PER_S;
+        *(predicted ? &row->predicted_kernels : &row->measured_kernels) += share;
+    }
+}
+
+static int by_time(gconstpointer a, gconstpointer b)
+{
+    const TraceOpRow *left = a, *right = b;
+    const double mine = fabs(left->measured_s - left->predicted_s),
+                 other = fabs(right->measured_s - right->predicted_s);
+    return mine > other ? -1 : mine < other ? 1 : strcmp(left->text, right->text);
+}
+
+static void clear_row(void *row)
+{
+    g_free(((TraceOpRow *)row)->text);
+}
+
+TraceAnswer trace_answer(const GPtrArray *ranks, const TraceRank *predicted)
+{
+    TraceAnswer answer = {.ranks = ranks, .measured = trace_sums_mean(ranks), .compared = predicted != NULL};
+    Rows rows = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                 g_array_new(FALSE, TRUE, sizeof(TraceOpRow))};
+    g_array_set_clear_func(rows.rows, clear_row);
+    for (guint i = 0; i < ranks->len; i++)
+        add_rank(&rows, ranks->pdata[i], 1.0 / ranks->len, predicted != NULL, false);
+    if (predicted != NULL) {
+        add_rank(&rows, predicted, 1, true, true);
+        answer.predicted = trace_sums(predicted);
+        for (int kind = 0; kind < TRACE_CLASSES; kind++) {
+            const double error_s = answer.predicted.class_s[kind] - answer.measured.class_s[kind];
+            answer.error_s += error_s;
+            answer.absolute_s += fabs(error_s);
+        }
+        answer.cancelled = fabs(answer.error_s) < answer.absolute_s / 3;
+    }
+    g_hash_table_destroy(rows.index);
+    g_array_sort(rows.rows, by_time);
+    answer.ops = rows.rows;
+    for (guint i = 0; predicted != NULL && i < rows.rows->len; i++) {
+        const TraceOpRow *row = &g_array_index(rows.rows, TraceOpRow, i);
+        answer.unmatched_measured_s += row->predicted_kernels > 0 ? 0 : row->measured_s;
+        answer.unmatched_predicted_s += row->measured_kernels > 0 ? 0 : row->predicted_s;
+    }
+    return answer;
+}
+
+void trace_answer_clear(TraceAnswer *answer)
+{
+    g_array_free(answer->ops, TRUE);
+}

@@ -1,0 +1,178 @@
+/* study/trace_sums.c - see trace_sums.h. */
+#include "study/trace_sums.h"
+
+#define PS_PER_S 1e12
+
+const char *trace_fall_word(TraceFall fall)
+{
+    static const char *const words[TRACE_FALLS] = {"compute", "communication", "skew",
+                                                   "copies",  "host",          "gaps"};
+    return words[fall];
+}
+
+const char *trace_fall_help(TraceFall fall)
+{
+    static const char *const helps[TRACE_FALLS] = {
+        "kernels that compute",
+        "communication with no kernel beside it",
+        "collectives that wait for their last rank",
+        "copies with nothing beside them",
+        "nothing runs: the host has launched nothing",
+        "nothing runs: between kernels that wait in a queue",
+    };
+    return helps[fall];
+}
+
+/* --- the window --- */
+
+static bool is_in_steps(const TraceRank *rank, const TraceKernel *kernel)
+{
+    const GArray *steps = rank->steps;
+    const int64_t at_ps = kernel->launch_ps != TRACE_NO_LAUNCH ? kernel->launch_ps : kernel->begin_ps;
+    if (steps->len == 0)
+        return true;
+    guint low = 0, high = steps->len; /* the last step that begins before */
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (g_array_index(steps, TraceStep, middle).begin_ps <= at_ps)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && at_ps < g_array_index(steps, TraceStep, low - 1).end_ps;
+}
+
+void trace_window(const TraceRank *rank, bool *ret_in_step)
+{
+    bool any = false;
+    for (guint i = 0; i < rank->kernels->len; i++) {
+        ret_in_step[i] = is_in_steps(rank, trace_kernel(rank, i));
+        any = any || ret_in_step[i];
+    }
+    for (guint i = 0; !any && i < rank->kernels->len; i++)
+        ret_in_step[i] = true; /* the marks are of another time */
+}
+
+/* --- instant by instant --- */
+
+typedef enum { RUNS_COMPUTE, RUNS_TRANSFER, RUNS_WAIT, RUNS_COPY, RUNS } Runs;
+
+typedef struct Edge {
+    int64_t at_ps, launch_ps;
+    int8_t runs, step; /* step: 1 begins, -1 ends */
+} Edge;
+
+static int by_time(gconstpointer a, gconstpointer b)
+{
+    const Edge *left = a, *right = b;
+    if (left->at_ps != right->at_ps)
+        return left->at_ps < right->at_ps ? -1 : 1;
+    return right->step - left->step; /* what begins at an instant leaves no gap there */
+}
+
+static void add_edges(GArray *edges, int64_t begin_ps, int64_t end_ps, int64_t launch_ps, Runs runs)
+{
+    const Edge begins = {begin_ps, launch_ps, (int8_t)runs, 1}, ends = {end_ps, TRACE_NO_LAUNCH, (int8_t)runs, -1};
+    g_array_append_val(edges, begins);
+    g_array_append_val(edges, ends);
+}
+
+static void add_kernel(GArray *edges, const TraceRank *rank, const TraceKernel *kernel)
+{
+    const TraceClass kind = trace_kernel_class(rank, kernel);
+    const int64_t begin_ps = kernel->begin_ps, end_ps = begin_ps + kernel->dur_ps;
+    if (!trace_is_communication(kind)) {
+        add_edges(edges, begin_ps, end_ps, kernel->launch_ps, kind == TRACE_COPIES ? RUNS_COPY : RUNS_COMPUTE);
+        return;
+    }
+    const int64_t arrived_ps = begin_ps + MIN(kernel->wait_ps, kernel->dur_ps);
+    add_edges(edges, begin_ps, arrived_ps, kernel->launch_ps, RUNS_WAIT);
+    add_edges(edges, arrived_ps, end_ps, kernel->launch_ps, RUNS_TRANSFER);
+}
+
+static TraceFall fall_of(const int running[RUNS])
+{
+    return running[RUNS_COMPUTE] > 0    ? TRACE_FALL_COMPUTE
+           : running[RUNS_TRANSFER] > 0 ? TRACE_FALL_COMMUNICATION
+           : running[RUNS_WAIT] > 0     ? TRACE_FALL_SKEW
+           : running[RUNS_COPY] > 0     ? TRACE_FALL_COPIES
+                                        : TRACE_FALL_GAPS;
+}
+
+static void sweep(GArray *edges, TraceSums *sums)
+{
+    int running[RUNS] = {0};
+    g_array_sort(edges, by_time);
+    for (guint i = 0; i < edges->len; i++) {
+        const Edge *edge = &g_array_index(edges, Edge, i);
+        const int64_t before_ps = i > 0 ? g_array_index(edges, Edge, i - 1).at_ps : edge->at_ps;
+        const double seconds = (double)(edge->at_ps - before_ps) / PS_PER_S;
+        TraceFall fall = fall_of(running);
+        const bool communicates = running[RUNS_TRANSFER] + running[RUNS_WAIT] > 0;
+        if (fall == TRACE_FALL_GAPS && edge->launch_ps != TRACE_NO_LAUNCH && edge->launch_ps > before_ps)
+            fall = TRACE_FALL_HOST;
+        sums->fall_s[fall] += seconds;
+        sums->communication_s += communicates ? seconds : 0;
+        sums->beside_s += communicates && fall == TRACE_FALL_COMPUTE ? seconds : 0;
+        running[edge->runs] += edge->step;
+    }
+}
+
+TraceSums trace_sums(const TraceRank *rank)
+{
+    TraceSums sums = {.steps = MAX((int)rank->steps->len, 1), .marked = rank->steps->len > 0};
+    g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
+    int64_t first_ps = INT64_MAX, end_ps = INT64_MIN, host_ps = 0;
+    trace_window(rank, in_step);
+    for (guint i = 0; i < rank->kernels->len; i++) {
+        const TraceKernel *kernel = trace_kernel(rank, i);
+        const TraceClass kind = trace_kernel_class(rank, kernel);
+        if (!in_step[i])
+            continue;
+        sums.class_s[kind] += (double)kernel->dur_ps / PS_PER_S / sums.steps;
+        sums.class_kernels[kind] += 1.0 / sums.steps;
+        first_ps = MIN(first_ps, kernel->begin_ps);
+        end_ps = MAX(end_ps, kernel->begin_ps + kernel->dur_ps);
+        add_kernel(edges, rank, kernel);
+    }
+    if (sums.marked)
+        host_ps = g_array_index(rank->steps, TraceStep, rank->steps->len - 1).end_ps -
+                  g_array_index(rank->steps, TraceStep, 0).begin_ps;
+    sweep(edges, &sums);
+    if (first_ps <= end_ps && host_ps > end_ps - first_ps) {
+        sums.fall_s[TRACE_FALL_HOST] += (double)(host_ps - (end_ps - first_ps)) / PS_PER_S;
+        end_ps = first_ps + host_ps;
+    }
+    sums.step_s = first_ps <= end_ps ? (double)(end_ps - first_ps) / PS_PER_S / sums.steps : 0;
+    for (int fall = 0; fall < TRACE_FALLS; fall++)
+        sums.fall_s[fall] /= sums.steps;
+    sums.beside_s /= sums.steps;
+    sums.communication_s /= sums.steps;
+    return sums;
+}
+
+static void add_share(TraceSums *mean, const TraceSums *sums, double share)
+{
+    mean->step_s += share * sums->step_s;
+    mean->beside_s += share * sums->beside_s;
+    mean->communication_s += share * sums->communication_s;
+    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
+        mean->class_s[kind] += share * sums->class_s[kind];
+        mean->class_kernels[kind] += share * sums->class_kernels[kind];
+    }
+    for (int fall = 0; fall < TRACE_FALLS; fall++)
+        mean->fall_s[fall] += share * sums->fall_s[fall];
+}
+
+TraceSums trace_sums_mean(const GPtrArray *ranks)
+{
+    TraceSums mean = {.steps = 0, .marked = true};
+    for (guint i = 0; i < ranks->len; i++) {
+        const TraceSums sums = trace_sums(ranks->pdata[i]);
+        mean.steps = i == 0 ? sums.steps : MIN(mean.steps, sums.steps);
+        mean.marked = mean.marked && sums.marked;
+        add_share(&mean, &sums, 1.0 / ranks->len);
+    }
+    return mean;
+}

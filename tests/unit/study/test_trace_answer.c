@@ -1,0 +1,122 @@
+/* tests/unit/study/test_trace_answer.c - a trace added up: hand-worked classes and waterfalls. */
+#include <math.h>
+#include <string.h>
+
+#include "study/trace_answer.h"
+
+static void add(TraceRank *rank, const char *name, TraceClass kind, double begin_us, double dur_us,
+                double launch_us)
+{
+    TraceKernel kernel = {.begin_ps = (int64_t)(begin_us * 1e6),
+                          .dur_ps = (int64_t)(dur_us * 1e6),
+                          .launch_ps = launch_us < 0 ? TRACE_NO_LAUNCH : (int64_t)(launch_us * 1e6),
+                          .name = trace_rank_name(rank, name, kind),
+                          .op = -1};
+    g_array_append_val(rank->kernels, kernel);
+}
+
+static void is_us(double seconds, double us)
+{
+    g_assert_cmpfloat_with_epsilon(seconds * 1e6, us, 1e-6);
+}
+
+/*  us   0    10   20   30   40   50   60   70   80
+ *  gemm ##########     ##########
+ *  nccl      ###wwww=========           (waits 10 of 25)
+ *  copy                          #####            ####
+ */
+static TraceRank *example(void)
+{
+    TraceRank *rank = trace_rank_new("a.json");
+    add(rank, "gemm", TRACE_PRODUCTS, 0, 10, -1);
+    add(rank, "nccl", TRACE_ALL_REDUCE, 5, 25, -1);
+    g_array_index(rank->kernels, TraceKernel, 1).wait_ps = 10000000;
+    add(rank, "gemm", TRACE_PRODUCTS, 20, 10, 1);
+    add(rank, "copy", TRACE_COPIES, 35, 5, 32); /* launched when nothing ran any more: the host was late */
+    add(rank, "norm", TRACE_NORMS, 50, 4, 36);  /* launched long before: a gap */
+    return rank;
+}
+
+static void test_sums(void)
+{
+    TraceRank *rank = example();
+    const TraceSums sums = trace_sums(rank);
+    g_assert_cmpint(sums.steps, ==, 1);
+    g_assert_false(sums.marked);
+    is_us(sums.step_s, 54);
+    is_us(sums.class_s[TRACE_PRODUCTS], 20);
+    is_us(sums.class_s[TRACE_ALL_REDUCE], 25);
+    is_us(sums.fall_s[TRACE_FALL_COMPUTE], 24);
+    is_us(sums.fall_s[TRACE_FALL_SKEW], 5);          /* 10 to 15; from 5 on beside a product */
+    is_us(sums.fall_s[TRACE_FALL_COMMUNICATION], 5); /* 15 to 20 */
+    is_us(sums.fall_s[TRACE_FALL_COPIES], 5);
+    is_us(sums.fall_s[TRACE_FALL_HOST], 5);
+    is_us(sums.fall_s[TRACE_FALL_GAPS], 10);
+    is_us(sums.communication_s, 25);
+    is_us(sums.beside_s, 15);
+    trace_rank_free(rank);
+}
+
+/* Kernels belong to the step that launched them; what lies before and behind the marks is left out. */
+static void test_steps(void)
+{
+    TraceRank *rank = trace_rank_new("a.json");
+    const TraceStep steps[] = {{4, 100000000, 200000000}, {5, 200000000, 300000000}};
+    g_array_append_vals(rank->steps, steps, 2);
+    add(rank, "gemm", TRACE_PRODUCTS, 90, 50, 80); /* warm-up */
+    add(rank, "gemm", TRACE_PRODUCTS, 150, 30, 110);
+    add(rank, "gemm", TRACE_PRODUCTS, 190, 40, 190);
+    add(rank, "gemm", TRACE_PRODUCTS, 310, 20, 290); /* runs behind the mark, launched before */
+    add(rank, "gemm", TRACE_PRODUCTS, 340, 20, 305);
+    TraceSums sums = trace_sums(rank);
+    g_assert_cmpint(sums.steps, ==, 2);
+    is_us(sums.class_s[TRACE_PRODUCTS], 45);
+    /* the kernels' window, 150 to 330, is shorter than the host's 200 */
+    is_us(sums.step_s, 100);
+    is_us(sums.fall_s[TRACE_FALL_COMPUTE], 45);
+    is_us(sums.fall_s[TRACE_FALL_HOST], (10 + 80 + 20) / 2.0);
+    trace_rank_free(rank);
+}
+
+static void test_answer(void)
+{
+    TraceRank *measured = example(), *predicted = trace_rank_new("p.json");
+    g_autoptr(GPtrArray) ranks = g_ptr_array_new();
+    g_ptr_array_add(ranks, measured);
+    add(predicted, "product", TRACE_PRODUCTS, 0, 14, -1);
+    add(predicted, "all-reduce", TRACE_ALL_REDUCE, 14, 32, -1);
+    add(predicted, "copy", TRACE_COPIES, 46, 5, -1);
+    add(predicted, "embedding", TRACE_ELEMENTWISE, 51, 4, -1);
+    TraceAnswer answer = trace_answer(ranks, predicted);
+    /* products -6, all-reduces +7, norms -4, element-wise +4 */
+    is_us(answer.error_s, 1);
+    is_us(answer.absolute_s, 21);
+    g_assert_true(answer.cancelled);
+    is_us(answer.unmatched_measured_s, 20 + 4); /* products of other names, norms */
+    is_us(answer.unmatched_predicted_s, 14 + 4);
+    g_autoptr(GString) text = g_string_new(NULL), json = g_string_new(NULL), csv = g_string_new(NULL);
+    trace_answer_text(&answer, text);
+    trace_answer_json(&answer, json);
+    trace_answer_csv(&answer, csv);
+    g_assert_nonnull(strstr(text->str, "right by cancellation"));
+    g_assert_nonnull(strstr(json->str, "\"cancelled\": true"));
+    g_assert_nonnull(strstr(csv->str, "class,all-reduce,1,2.5e-05,3.2e-05,0.28"));
+    trace_answer_clear(&answer);
+
+    answer = trace_answer(ranks, measured); /* beside itself */
+    g_assert_cmpfloat(answer.absolute_s, ==, 0);
+    g_assert_false(answer.cancelled);
+    g_assert_cmpfloat(answer.unmatched_measured_s + answer.unmatched_predicted_s, ==, 0);
+    trace_answer_clear(&answer);
+    trace_rank_free(measured);
+    trace_rank_free(predicted);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/study/trace/sums", test_sums);
+    g_test_add_func("/study/trace/steps", test_steps);
+    g_test_add_func("/study/trace/answer", test_answer);
+    return g_test_run();
+}
