@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign answer search plan jobs kernels calibrate plots html api cli"
+rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign answer search plan jobs kernels calibrate plots html api serve cli"
 max_lines=500
 max_function_lines=70
 
@@ -36,6 +36,7 @@ allowed() {
     plots) echo "study report base" ;;
     html) echo "plots study report step program sim costmodel spec schedule base" ;;
     api) echo "jobs html plots answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
+    serve) echo "api base" ;;
     cli) echo "$rooms" ;;
     esac
 }

@@ -1,0 +1,14 @@
+/* serve/facts.h - the numbers of an answer with what they are: measured, predicted, assumed or given, interval and source. */
+#ifndef ORR_SERVE_FACTS_H
+#define ORR_SERVE_FACTS_H
+
+#include "serve/tools.h"
+
+/* Members "numbers", "labels" and "assumed" of the open object: the figures that matter with their intervals, what all others are, and
+ * fields that nobody gave. `answer` NULL: a text. */
+void serve_facts_write(const ServeTool *tool, const OrrJson *answer, OrrJsonWriter *w);
+
+/* The same for people: a few lines. */
+void serve_facts_text(const ServeTool *tool, const OrrJson *answer, GString *out);
+
+#endif
