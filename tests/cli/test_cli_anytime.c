@@ -40,17 +40,14 @@ static CliRun search(const char *example, const char *seconds)
     return cli_run(NULL, words);
 }
 
-/* A limit that is over while tables fill still gives a configuration, and is kept: the time on a loaded machine is
- * another, so that the test allows twice the limit, where tables alone took ten times as long. */
+/* A limit that is over while tables fill still gives a configuration. Whether it is kept, tests/bench/bench_cli.sh says. */
 static void test_limit(void)
 {
     static const char *const examples[] = {"scenarios/examples/search-deepseek-v3.json",
                                            "scenarios/examples/search-mt-nlg-530b.json"};
     for (gsize i = 0; i < G_N_ELEMENTS(examples); i++) {
-        const double before_s = now_s();
         CliRun run = search(examples[i], is_sanitized() ? "6" : "2");
         cli_assert_done(&run, examples[i]);
-        g_assert_cmpfloat(now_s() - before_s, <, is_sanitized() ? 40 : 4);
         g_assert_nonnull(strstr(run.out, "\"proved\": false"));
         g_assert_null(strstr(run.out, "\"best\": []"));
         g_assert_null(strstr(run.out, "\"gap_frac\": null"));

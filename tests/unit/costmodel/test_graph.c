@@ -468,15 +468,13 @@ static void products_never_kept(void)
     g_assert_cmpuint(kept, ==, 6);
 }
 
-/* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
+/* Layers of one kind have one graph: a million of them cost what so many times a few do (bench_costs: and no longer). */
 static void many_layers(void)
 {
     Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_FULL});
     const double eight = cost_flops(&spec, NULL, 0).recompute;
     spec.model.layers = 1000000;
-    const gint64 start = g_get_monotonic_time();
     const CostFlops flops = cost_flops(&spec, NULL, 0);
-    g_assert_cmpint(g_get_monotonic_time() - start, <, G_USEC_PER_SEC);
     g_assert_cmpfloat_with_epsilon(flops.recompute / eight, 1000000 / 8, 1e-6);
 }
 

@@ -6,9 +6,15 @@
 #include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/exchange_fixture.h"
 
-enum { FIRST = EXCHANGE_FORMAT_MEGATRON, LAST = EXCHANGE_FORMAT_NANOTRON, TRIPS = 50, MOST_TRIES = 20000 };
+enum {
+    FIRST = EXCHANGE_FORMAT_MEGATRON,
+    LAST = EXCHANGE_FORMAT_NANOTRON,
+    TRIPS = DRAWS(50),
+    MOST_TRIES = 20000
+};
 
 static const char *pick(GRand *rand, const char *const *words)
 {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "search/search.h"
 #include "spec/orders.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 #include "tests/unit/sim_fixture.h"
 
@@ -33,7 +34,7 @@ static void test_promises(void)
     g_assert_cmpint(G_N_ELEMENTS(TABLE), ==, 1);
     g_assert_cmpstr(TABLE[0].name, ==, "eager-1f1b");
     int longer = 0;
-    for (int p = 1; p <= 7; p++) {
+    for (int p = 1; p <= (SANITIZED ? 4 : 7); p++) {
         for (int m = 2 * p - 1; m <= 4 * p; m++) {
             for (int64_t f = 2; f <= 8; f += 2) {
                 for (int64_t c = 0; 2 * c <= f + 12; c++) {
@@ -105,7 +106,7 @@ static void test_search(void)
     const int eager = sim_schedule_index("eager-1f1b");
     int spaces = 0, wins = 0, tight = 0, left_out = 0;
     g_assert_cmpint(eager, >=, 0);
-    for (int i = 0; spaces < 24; i++) {
+    for (int i = 0; spaces < DRAWS(24); i++) {
         g_autofree Spec *spec = fixture_space(rand, i, true);
         spec->parallel.schedule = (SpecSchedule)SPEC_AUTO;
         spec->search.schedule = 1u << eager | 1u << sim_schedule_index(i % 2 == 0 ? "1f1b" : "interleaved");

@@ -1,6 +1,7 @@
 /* tests/unit/schedule/test_zb_auto.c - the searched zero-bubble schedule: within its memory, never behind the
  * schedules that it starts from, and near the best order there is where all orders can be tried. */
 #include "report/report.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/sim_fixture.h"
 #include "tests/unit/test_spec_support.h"
 
@@ -52,7 +53,7 @@ static void test_random(void)
 {
     GRand *random = g_rand_new_with_seed(71);
     int shorter = 0, of = 0;
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0; round < DRAWS(500); round++) {
         OrrArena *arena = orr_arena_new();
         SimPlan plan = random_plan(random, arena, 8, 4);
         const int p = plan.shape.ranks, limit = (int)fixture_random(random, 1, 3 * p);
@@ -96,7 +97,7 @@ static void test_more_memory(void)
 {
     GRand *random = g_rand_new_with_seed(73);
     int ahead = 0;
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < DRAWS(120); round++) {
         OrrArena *arena = orr_arena_new();
         SimPlan plan = random_plan(random, arena, 8, 3);
         int64_t before_ps = INT64_MAX;
@@ -113,7 +114,7 @@ static void test_more_memory(void)
         ahead += before_ps < one.step_ps;
         orr_arena_free(arena);
     }
-    g_assert_cmpint(ahead, >, 40);
+    g_assert_cmpint(ahead, >, DRAWS(40));
     g_rand_free(random);
 }
 
@@ -219,7 +220,7 @@ static void test_against_all(void)
     double excess = 0;
     list_orders(NULL, 0, none, all, &count, shared);
     g_assert_cmpint(count, ==, MOST_ORDERS);
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < DRAWS(40); round++) {
         OrrArena *arena = orr_arena_new();
         SimPlan plan = random_plan(random, arena, 2, 2);
         if (plan.shape.ranks == 2) {
@@ -236,7 +237,7 @@ static void test_against_all(void)
         orr_arena_free(arena);
     }
     g_test_message("best of all orders in %d of %d, %.2f %% above on average", best, of, 100 * excess / of);
-    g_assert_cmpint(of, >, 10);
+    g_assert_cmpint(of, >, DRAWS(10));
     g_assert_cmpfloat(excess / of, <, 0.005);
     orr_arena_free(shared);
     g_rand_free(random);

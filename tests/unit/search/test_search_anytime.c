@@ -4,6 +4,7 @@
 #include "base/crew.h"
 #include "base/file.h"
 #include "search/search.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 
 typedef struct Patience {
@@ -60,7 +61,7 @@ static void test_no_time(void)
 {
     GRand *rand = g_rand_new_with_seed(3);
     int fitting = 0, open = 0, spaces = 0;
-    for (int i = 0; spaces < 24; i++) {
+    for (int i = 0; spaces < DRAWS(24); i++) {
         g_autofree Spec *spec = fixture_space(rand, i, true);
         SearchSpace *space = search_space_new(spec);
         const int64_t count = search_space_count(space);
@@ -79,9 +80,9 @@ static void test_no_time(void)
         search_result_clear(&cut);
     }
     g_test_message("%d spaces, something fits in %d, %d were cut short", spaces, fitting, open);
-    g_assert_cmpint(fitting, >, 10);
+    g_assert_cmpint(fitting, >, DRAWS(8));
     g_assert_cmpint(fitting, <, spaces);
-    g_assert_cmpint(open, >, 10);
+    g_assert_cmpint(open, >, DRAWS(8));
     g_rand_free(rand);
 }
 
@@ -90,7 +91,7 @@ static void test_stop(void)
 {
     GRand *rand = g_rand_new_with_seed(9);
     int cut_short = 0;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < DRAWS(12); i++) {
         g_autofree Spec *spec = fixture_space(rand, 3 * i, true);
         SearchSpace *space = search_space_new(spec);
         const int64_t count = search_space_count(space);
@@ -107,7 +108,7 @@ static void test_stop(void)
         }
         search_result_clear(&whole);
     }
-    g_assert_cmpint(cut_short, >, 20);
+    g_assert_cmpint(cut_short, >, DRAWS(20));
     g_rand_free(rand);
 }
 

@@ -8,6 +8,7 @@
 #include "search/search.h"
 #include "search/walk.h"
 #include "spec/load.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_run_fixture.h"
 
 static Spec *loaded(const char *text, const char *const *sets)
@@ -55,7 +56,7 @@ static void test_exhaustive(void)
     static const char *const hosts[] = {"1 GB", "4 GB", "1.5 TB"};
     static const char *const frameworks[] = {"deepspeed-2021", "deepspeed"};
     GRand *rand = g_rand_new_with_seed((guint32)g_test_rand_int());
-    for (int i = 0; i < (g_test_slow() ? 40 : 8); i++) {
+    for (int i = 0; i < (g_test_slow() ? 40 : DRAWS(8)); i++) {
         g_autofree char *memory = g_strdup_printf("cluster.accelerator.memory_bytes=\"%s\"",
                                                   memories[g_rand_int_range(rand, 0, 5)]);
         g_autofree char *host =

@@ -5,6 +5,7 @@
 
 #include "search/search.h"
 #include "search/write_internal.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 #include "tests/unit/team_fixture.h"
 
@@ -44,7 +45,7 @@ static void check_ranks(const Spec *spec, int ranks, const char *alone)
 static void test_team(void)
 {
     GRand *rand = g_rand_new_with_seed(19);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < DRAWS(6); i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         const SearchOptions options = {.jobs = 2};
         SearchResult result;
