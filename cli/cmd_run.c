@@ -11,20 +11,21 @@
 #include "plots/plots.h"
 #include "report/page.h"
 #include "search/choose.h"
+#include "study/trace_predict.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to, *snapshot,
-        *links;
+    char *trace, *trace_kernels, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from,
+        *to, *snapshot, *links;
     gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
 static unsigned recording(const RunArgs *args)
 {
-    const bool spans = args->timeline || args->trace != NULL || args->snapshot != NULL || args->by != NULL ||
-                       args->steps != NULL;
+    const bool spans = args->timeline || args->trace != NULL || args->trace_kernels != NULL ||
+                       args->snapshot != NULL || args->by != NULL || args->steps != NULL;
     return (args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u) |
            (spans ? (unsigned)SIM_RECORD_SPANS : 0u);
 }
@@ -150,6 +151,22 @@ static bool stream_ranks(const char *flag, const char *path, const RunArgs *args
     return cli_stream_close(stream, error);
 }
 
+/* One rank's kernels, as a profiler would have recorded them. */
+static bool stream_kernels(const RunArgs *args, const Report *report, GError **error)
+{
+    if (args->trace_kernels == NULL)
+        return true;
+    CliStream *stream = cli_stream_open(args->trace_kernels, error);
+    if (stream == NULL) {
+        g_prefix_error(error, "--trace-kernels: ");
+        return false;
+    }
+    TraceRank *rank = trace_predict(report, 0);
+    trace_rank_write(rank, cli_stream_put, stream);
+    trace_rank_free(rank);
+    return cli_stream_close(stream, error);
+}
+
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
@@ -210,11 +227,14 @@ static bool run(const CliArgs *common, GError **error)
     const RunArgs *args = (const RunArgs *)common;
     g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), links = g_string_new(NULL),
                        text = g_string_new(NULL);
-    const int traces = (args->trace != NULL) + (args->snapshot != NULL); /* written first, piece by piece */
-    CliOutput outputs[6];
+    const int traces = (args->trace != NULL) + (args->trace_kernels != NULL) +
+                       (args->snapshot != NULL); /* written first, piece by piece */
+    CliOutput outputs[7];
     int count = 0;
     if (args->trace != NULL)
         outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
+    if (args->trace_kernels != NULL)
+        outputs[count++] = (CliOutput){"--trace-kernels", args->trace_kernels, NULL};
     if (args->snapshot != NULL)
         outputs[count++] = (CliOutput){"--memory-snapshot", args->snapshot, NULL};
     const bool behind = is_behind(args);
@@ -262,6 +282,7 @@ static bool run(const CliArgs *common, GError **error)
     if (behind)
         g_string_append_printf(text, "\n%s", memory->str);
     const bool ok = stream_ranks("--trace", args->trace, args, report, &window, report_write_trace, error) &&
+                    stream_kernels(args, report, error) &&
                     stream_ranks("--memory-snapshot", args->snapshot, args, report, &window,
                                  report_write_snapshot, error) &&
                     cli_outputs_write_after(outputs, count, traces, error);
@@ -275,6 +296,10 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
      "also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz"},
+    {"trace-kernels", CLI_FLAG_FILE, offsetof(RunArgs, trace_kernels), "FILE",
+     "also write the kernels of one GPU of the first pipeline rank as PyTorch's profiler records them "
+     "(Kineto); "
+     "'orrery trace' and tools for such traces read it"},
     {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST",
      "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},

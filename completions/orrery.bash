@@ -10,7 +10,7 @@ _orrery() {
         --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --trace-kernels --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --own-runs --set --format --output --quiet --help' ;;
             search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
             plan:-*) words='--own-runs --deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
@@ -26,7 +26,7 @@ _orrery() {
             report:-*) words='--own-runs --compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
-            trace:-*) words='--format --output --quiet --help' ;;
+            trace:-*) words='--scenario --set --format --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;

@@ -119,6 +119,14 @@ GPtrArray *trace_read(const char *path, const TraceTable *table, GError **error)
 /* That of ranks that are already read: collectives met by process group and order. Returns how many were met on all ranks. */
 int64_t trace_meet(const GPtrArray *ranks);
 
+/* Kernels by begin, then by stream. */
+void trace_rank_sort(TraceRank *rank);
+
+/* As Kineto writes it: read again it has the same kernels, launches, operators and steps. `put` takes the text piece by piece;
+ * false: no more of it. */
+void trace_rank_write(const TraceRank *rank, bool (*put)(const char *text, gsize length, void *data),
+                      void *data);
+
 /* Sizes of the product that an operator of PyTorch ran: [m,k] x [k,n], `groups` times. False: it is none, or has no shapes. */
 bool trace_op_product(const TraceOp *op, double size[3], double *ret_groups);
 

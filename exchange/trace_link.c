@@ -28,7 +28,14 @@ static int by_begin(gconstpointer a, gconstpointer b)
     const TraceKernel *left = a, *right = b;
     if (left->begin_ps != right->begin_ps)
         return left->begin_ps < right->begin_ps ? -1 : 1;
-    return left->stream < right->stream ? -1 : left->stream > right->stream;
+    if (left->stream != right->stream)
+        return left->stream < right->stream ? -1 : 1;
+    return left->dur_ps < right->dur_ps ? -1 : left->dur_ps > right->dur_ps;
+}
+
+void trace_rank_sort(TraceRank *rank)
+{
+    g_array_sort(rank->kernels, by_begin);
 }
 
 static int by_step(gconstpointer a, gconstpointer b)
@@ -80,6 +87,6 @@ void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank 
         raw->kernel.op = op != NULL ? op->op : -1;
         g_array_append_val(rank->kernels, raw->kernel);
     }
-    g_array_sort(rank->kernels, by_begin);
+    trace_rank_sort(rank);
     g_array_sort(rank->steps, by_step);
 }

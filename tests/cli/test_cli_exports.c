@@ -166,6 +166,34 @@ static void test_orders_come_back(void)
     cli_scratch_free(folder);
 }
 
+/* The kernels of a step as a profiler's trace, packed, and read back beside the same scenario. */
+static void test_trace_kernels(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *trace = g_build_filename(folder, "t.json.gz", NULL);
+    CliRun run = cli_run(NULL, CLI_WORDS("run", "fsdp_8b_8h100", "--trace-kernels", trace));
+    cli_assert_done(&run, "run --trace-kernels");
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("trace", trace, "--scenario", "fsdp_8b_8h100", "--format", "json"));
+    cli_assert_done(&run, "trace --scenario");
+    g_assert_nonnull(strstr(run.out, "\"absolute_error_s\": 0,"));
+    g_assert_nonnull(strstr(run.out, "\"cancelled\": false"));
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("trace", trace, "--set", "training.micro_batch=2"));
+    g_assert_cmpint(run.status, ==, 2);
+    g_assert_nonnull(strstr(run.err, "--scenario"));
+    cli_run_clear(&run);
+    g_autofree char *bytes = NULL, *cut = g_build_filename(folder, "cut.json.gz", NULL);
+    gsize length = 0;
+    g_assert_true(g_file_get_contents(trace, &bytes, &length, NULL));
+    g_assert_true(g_file_set_contents(cut, bytes, (gssize)(length / 2), NULL));
+    run = cli_run(NULL, CLI_WORDS("trace", cut));
+    g_assert_cmpint(run.status, ==, 2);
+    g_assert_nonnull(strstr(run.err, "cut off"));
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -174,5 +202,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/exports/orders-come-back", test_orders_come_back);
     g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
     g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
+    g_test_add_func("/cli/exports/trace_kernels", test_trace_kernels);
     return g_test_run();
 }
