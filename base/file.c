@@ -212,8 +212,30 @@ static bool read_all(Reading *reading, size_t most_bytes, GString *text, GError 
     return reading->begun || nobody_came(error, reading->shown, "read", "writing");
 }
 
+/* $ORRERY_READS, a list of folders with ":" between them: a process that answers strangers reads no other files. */
+static bool may_read(const char *path, GError **error)
+{
+    const char *folders = g_getenv("ORRERY_READS");
+    if (folders == NULL)
+        return true;
+    g_auto(GStrv) list = g_strsplit(folders, ":", -1);
+    char *real = realpath(path, NULL);
+    bool may = false;
+    for (char **folder = list; real != NULL && *folder != NULL && !may; folder++) {
+        char *within = realpath(*folder, NULL);
+        const size_t length = within != NULL ? strlen(within) : 0;
+        may = length > 0 && strncmp(real, within, length) == 0 && real[length] == '/';
+        free(within);
+    }
+    free(real);
+    return may ||
+           orr_fail(error, ORR_ERROR_INPUT, "%s: no files are read here; give the name of a preset", path);
+}
+
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
 {
+    if (!may_read(path, error))
+        return NULL;
     const bool standard = strcmp(path, "-") == 0;
     struct stat info;
     Reading reading = {.shown = standard ? "standard input" : path,

@@ -2,12 +2,12 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp help --version'
+        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp serve help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
@@ -28,9 +28,10 @@ _orrery() {
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             trace:-*) words='--scenario --set --format --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
+            serve:-*) words='--port --open --listen --token --worker --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
-            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp serve help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

@@ -211,3 +211,52 @@ void serve_facts_text(const ServeTool *tool, const OrrJson *answer, GString *out
     if (answer != NULL)
         walk(tool, answer, say_fact, out);
 }
+
+/* Rows whose name contains `name`; all of them where it is NULL or the answer is no list. */
+static void write_rows(const OrrJson *answer, const char *name, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "answer", '[');
+    for (const OrrJson *row = orr_json_first(answer); row != NULL; row = orr_json_next(row))
+        if (name == NULL || strstr(orr_json_text_of(row, "name", ""), name) != NULL)
+            orr_jw_node(w, NULL, row);
+    orr_jw_end(w, ']');
+}
+
+/* The fields that were defaulted stand under "assumed" already, and are many. */
+static void write_answer(const OrrJson *answer, const char *name, OrrJsonWriter *w)
+{
+    if (orr_json_type(answer) == ORR_JSON_LIST) {
+        write_rows(answer, name, w);
+        return;
+    }
+    orr_jw_begin(w, "answer", '{');
+    for (const OrrJson *member = orr_json_first(answer); member != NULL; member = orr_json_next(member)) {
+        if (strcmp(orr_json_key(member), "stamp") != 0 || orr_json_type(member) != ORR_JSON_OBJECT) {
+            orr_jw_node(w, orr_json_key(member), member);
+            continue;
+        }
+        orr_jw_begin(w, "stamp", '{');
+        for (const OrrJson *part = orr_json_first(member); part != NULL; part = orr_json_next(part))
+            if (strcmp(orr_json_key(part), "defaulted") != 0)
+                orr_jw_node(w, orr_json_key(part), part);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, '}');
+}
+
+/* What a tool's answer is as a whole: {"tool", "version", "numbers", "labels", "assumed", "notes", "answer"}. */
+void serve_whole_write(const ServeTool *tool, const OrrJson *answer, const char *name, const char *text,
+                        const char *notes, OrrJsonWriter *w, const char *key)
+{
+    orr_jw_begin(w, key, '{');
+    orr_jw_text(w, "tool", tool->name);
+    orr_jw_text(w, "version", ORRERY_VERSION);
+    serve_facts_write(tool, answer, w);
+    if (notes[0] != '\0')
+        orr_jw_text(w, "notes", notes);
+    if (answer != NULL)
+        write_answer(answer, name, w);
+    else
+        orr_jw_text(w, "answer", text);
+    orr_jw_end(w, '}');
+}

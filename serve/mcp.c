@@ -106,55 +106,6 @@ static void list_tools(const OrrJson *id, GString *out)
     end(&w, out);
 }
 
-/* Rows whose name contains `name`; all of them where it is NULL or the answer is no list. */
-static void write_rows(const OrrJson *answer, const char *name, OrrJsonWriter *w)
-{
-    orr_jw_begin(w, "answer", '[');
-    for (const OrrJson *row = orr_json_first(answer); row != NULL; row = orr_json_next(row))
-        if (name == NULL || strstr(orr_json_text_of(row, "name", ""), name) != NULL)
-            orr_jw_node(w, NULL, row);
-    orr_jw_end(w, ']');
-}
-
-/* The fields that were defaulted stand under "assumed" already, and are many. */
-static void write_answer(const OrrJson *answer, const char *name, OrrJsonWriter *w)
-{
-    if (orr_json_type(answer) == ORR_JSON_LIST) {
-        write_rows(answer, name, w);
-        return;
-    }
-    orr_jw_begin(w, "answer", '{');
-    for (const OrrJson *member = orr_json_first(answer); member != NULL; member = orr_json_next(member)) {
-        if (strcmp(orr_json_key(member), "stamp") != 0 || orr_json_type(member) != ORR_JSON_OBJECT) {
-            orr_jw_node(w, orr_json_key(member), member);
-            continue;
-        }
-        orr_jw_begin(w, "stamp", '{');
-        for (const OrrJson *part = orr_json_first(member); part != NULL; part = orr_json_next(part))
-            if (strcmp(orr_json_key(part), "defaulted") != 0)
-                orr_jw_node(w, orr_json_key(part), part);
-        orr_jw_end(w, '}');
-    }
-    orr_jw_end(w, '}');
-}
-
-/* What a tool's answer is as a whole: {"tool", "version", "numbers", "labels", "assumed", "notes", "answer"}. */
-static void write_whole(const ServeTool *tool, const OrrJson *answer, const char *name, const char *text,
-                        const char *notes, OrrJsonWriter *w, const char *key)
-{
-    orr_jw_begin(w, key, '{');
-    orr_jw_text(w, "tool", tool->name);
-    orr_jw_text(w, "version", ORRERY_VERSION);
-    serve_facts_write(tool, answer, w);
-    if (notes[0] != '\0')
-        orr_jw_text(w, "notes", notes);
-    if (answer != NULL)
-        write_answer(answer, name, w);
-    else
-        orr_jw_text(w, "answer", text);
-    orr_jw_end(w, '}');
-}
-
 static void write_result(const ServeTool *tool, const OrrJson *arguments, const OrrJson *answer,
                          const GString *text, const GString *said, const OrrJson *id, GString *out)
 {
@@ -166,7 +117,7 @@ static void write_result(const ServeTool *tool, const OrrJson *arguments, const 
     g_autoptr(GString) words = g_string_new(NULL), whole = g_string_new(NULL);
     OrrJsonWriter w;
     orr_jw_init(&w, whole, true);
-    write_whole(tool, answer, name, text->str, notes, &w, NULL);
+    serve_whole_write(tool, answer, name, text->str, notes, &w, NULL);
     serve_facts_text(tool, answer, words);
     begin(&w, out, id);
     orr_jw_begin(&w, "result", '{');
@@ -182,7 +133,7 @@ static void write_result(const ServeTool *tool, const OrrJson *arguments, const 
     orr_jw_text(&w, "text", answer != NULL ? whole->str : text->str);
     orr_jw_end(&w, '}');
     orr_jw_end(&w, ']');
-    write_whole(tool, answer, name, text->str, notes, &w, "structuredContent");
+    serve_whole_write(tool, answer, name, text->str, notes, &w, "structuredContent");
     orr_jw_bool(&w, "isError", false);
     orr_jw_end(&w, '}');
     end(&w, out);

@@ -201,8 +201,7 @@ void serve_question_clear(ServeQuestion *question)
     g_clear_pointer(&question->words, g_ptr_array_unref);
 }
 
-/* The folder of a question is nobody's business. */
-static void forget_folder(const ServeQuestion *question, GString *text)
+void serve_question_forget(const ServeQuestion *question, GString *text)
 {
     if (question->folder == NULL)
         return;
@@ -213,17 +212,26 @@ static void forget_folder(const ServeQuestion *question, GString *text)
 bool serve_ask_program(const ServeQuestion *question, GString *out, GString *said, void *program,
                        GError **error)
 {
-    const ServeLimits limits = {
-        .seconds = question->seconds, .memory_bytes = most_memory, .output_bytes = most_output};
+    const ServeWatch watch = {0};
+    return serve_ask_watched(question, out, said, program, &watch, error);
+}
+
+bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *said, const char *program,
+                       const ServeWatch *watch, GError **error)
+{
+    const ServeLimits limits = {.seconds = question->seconds,
+                                .memory_bytes = most_memory,
+                                .output_bytes = most_output,
+                                .nice = watch->nice};
     g_autoptr(GPtrArray) words = g_ptr_array_new();
-    g_ptr_array_add(words, program);
+    g_ptr_array_add(words, (char *)program);
     for (guint i = 0; i < question->words->len; i++)
         g_ptr_array_add(words, g_ptr_array_index(question->words, i));
     ServeChild child;
-    if (!serve_child_run((char **)words->pdata, &limits, NULL, NULL, &child, error))
+    if (!serve_child_run((char **)words->pdata, &limits, watch->go_on, watch->data, &child, error))
         return false;
-    forget_folder(question, child.out);
-    forget_folder(question, child.said);
+    serve_question_forget(question, child.out);
+    serve_question_forget(question, child.said);
     const bool ok = child.status == 0;
     if (ok) {
         g_string_append_len(out, child.out->str, (gssize)child.out->len);

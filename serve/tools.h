@@ -57,6 +57,8 @@ typedef struct ServeQuestion {
 /* Arguments (an object, or NULL: none) to a command line. */
 bool serve_question_read(const ServeTool *tool, const OrrJson *arguments, ServeQuestion *ret_question,
                          GError **error);
+/* The folder's name out of a text: it is nobody's business. */
+void serve_question_forget(const ServeQuestion *question, GString *text);
 void serve_question_clear(ServeQuestion *question);
 
 /* The schema of a tool's arguments, as member `key`. */
@@ -67,6 +69,18 @@ typedef struct ServeAnswerer {
     bool (*ask)(const ServeQuestion *question, GString *out, GString *said, void *data, GError **error);
     void *data;
 } ServeAnswerer;
+
+/* Who may want no more of an answer, and how little its process takes from others. */
+typedef struct ServeWatch {
+    ServeGoOn go_on;
+    void *data;
+    int nice;
+} ServeWatch;
+
+enum { SERVE_JOB_NICE = 10 };
+
+bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *said, const char *program,
+                       const ServeWatch *watch, GError **error);
 
 /* The answerer that starts `program` for each question; `data` of it. */
 bool serve_ask_program(const ServeQuestion *question, GString *out, GString *said, void *program,

@@ -36,7 +36,7 @@ allowed() {
     plots) echo "study report base" ;;
     html) echo "plots study report step program sim costmodel spec schedule base" ;;
     api) echo "jobs html plots answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
-    serve) echo "api base" ;;
+    serve) echo "api spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac
 }
