@@ -17,7 +17,7 @@ void orr_arena_free(OrrArena *arena);
 /* Gives back all that was handed out, and keeps room for what comes next. */
 void orr_arena_clear(OrrArena *arena);
 
-/* So much will be asked for, in pieces: they then lie together. What is never asked for costs nothing where it is large. */
+/* Reserves `size` bytes so that the next allocations are contiguous. Untouched pages of a large reserve cost nothing. */
 void orr_arena_reserve(OrrArena *arena, size_t size);
 
 /* Zeroed bytes; `size` 0 gives a valid pointer. */

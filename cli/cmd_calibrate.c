@@ -352,28 +352,23 @@ const CliCommand cli_command_calibrate = {
     .name = "calibrate",
     .usage = "[fit|check TABLE | merge TABLE...]",
     .summary = "measure this machine; fit profiles to measurements; check them",
-    .help =
-        "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with CUDA). "
-        "`fit TABLE` turns measurements into a profile for scenarios/calibrations, `check TABLE` prints the "
-        "model's error on them; both work without a GPU. `merge TABLE...` makes one table of several sweeps "
-        "of one "
-        "kind of GPU. A table is what orrery-calibrate wrote, any JSON "
-        "object of lists "
-        "of rows (gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream, "
-        "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a "
-        "CSV of GEMMs "
-        "(m,n,k,dtype,time_us). fit also takes a measurement file, as scenarios/measurements holds: your own "
-        "training steps; it finds the factors on compute, memory, links and host that they tell, and prints "
-        "the "
-        "error on steps that a fit has not seen. docs/CALIBRATION.md goes through it.\n"
-        "\n"
-        "  orrery calibrate fit table.json --output my-h200.json --page what-i-got.html\n"
-        "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
-        "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
-        "  orrery calibrate fit my-runs.json --output my-cluster.json\n"
-        "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
-        "  orrery calibrate check table.json --format csv\n"
-        "  orrery calibrate merge monday.json tuesday.json --output both.json\n",
+    .help = "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with "
+            "CUDA). `fit TABLE` turns measurements into a profile for scenarios/calibrations, `check "
+            "TABLE` prints the model's error on them; both work without a GPU. `merge TABLE...` makes "
+            "one table of several sweeps of one kind of GPU. A table is what orrery-calibrate wrote, the "
+            "output of nccl-tests (text or JSON), or a CSV of GEMMs (m,n,k,dtype,time_us). Any JSON "
+            "object of lists of rows is one too: gemm_measurements, grouped_gemm_measurements, "
+            "attention_measurements, hbm_stream, memory_bound_measurements, collective_measurements. fit "
+            "also takes a measurement file, as scenarios/measurements holds: your own training steps; it "
+            "finds the factors on compute, memory, links and host that they tell, and prints the error "
+            "on steps that a fit has not seen. docs/CALIBRATION.md goes through it.\n\n"
+            "  orrery calibrate fit table.json --output my-h200.json --page what-i-got.html\n"
+            "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
+            "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
+            "  orrery calibrate fit my-runs.json --output my-cluster.json\n"
+            "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
+            "  orrery calibrate check table.json --format csv\n"
+            "  orrery calibrate merge monday.json tuesday.json --output both.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

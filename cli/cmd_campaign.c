@@ -115,21 +115,18 @@ const CliCommand cli_command_campaign = {
     .name = "campaign",
     .usage = "SCENARIO.json",
     .summary = "weeks of training with failures, checkpoints and restarts",
-    .help =
-        "Lives through the whole training run many times, from failure to failure: days and goodput with "
-        "their "
-        "spread, interruptions by cause, time lost by kind, the checkpoint interval that loses least, spare "
-        "nodes. "
-        "Young's, Daly's and the exact renewal formula stand beside. What fails and what it costs is the "
-        "scenario's "
-        "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the days are "
-        "those of 'run'. Ctrl-C ends with the replicas that are done (exit status 130). Under mpirun the "
-        "processes share the replicas; the numbers stay the same.\n"
-        "\n"
-        "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
-        "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas 5000\n"
-        "  orrery campaign gpt3.json --set faults=rsc-1 --set storage=tectonic --set "
-        "faults.checkpoint.interval_s=1800\n",
+    .help = "Simulates the whole training run many times, from failure to failure. Reports days and "
+            "goodput with their spread, interruptions by cause, and time lost by kind. Finds the "
+            "checkpoint interval that loses least and what spare nodes bring. Young's, Daly's and the "
+            "exact renewal formula stand beside. What fails and what it costs is the scenario's "
+            "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the "
+            "days are those of 'run'. Ctrl-C ends with the replicas that are done (exit status 130). "
+            "Under mpirun the processes share the replicas; the numbers stay the same.\n\n"
+            "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
+            "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas "
+            "5000\n"
+            "  orrery campaign gpt3.json --set faults=rsc-1 --set storage=tectonic --set "
+            "faults.checkpoint.interval_s=1800\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -292,20 +292,17 @@ const CliCommand cli_command_collective = {
     .name = "collective",
     .usage = "",
     .summary = "one collective on one fabric: time, steps, flows, proof",
-    .help =
-        "Times a collective step by step, as its algorithm sends it, at the line rate of the links, and sets "
-        "beside it "
-        "which algorithm and protocol NCCL would choose, by which estimates, and the calibrated time of that "
-        "choice. "
-        "With --fidelity flow messages share the links of their routes, max-min fair, and the report says "
-        "what "
-        "contention costs. Bus bandwidth is counted as nccl-tests does.\n"
-        "\n"
-        "  orrery collective --op all-reduce --bytes 256MiB --ranks 64 --cluster dgx-h100\n"
-        "  orrery collective --bytes 8..8GiB --ranks 8 --cluster dgx-h100 --format csv\n"
-        "  orrery collective --ranks 4 --rate 50GB/s --latency 5us --bytes 1GB --algorithm ring --show-data\n"
-        "  orrery collective --ranks 64 --bytes 1MiB --cluster dgx-h100 --library gloo\n"
-        "  orrery collective --cluster dgx-h200 --compare all_reduce_perf.txt\n",
+    .help = "Times a collective step by step, as its algorithm sends it, at the line rate of the links. "
+            "Beside it stands what NCCL would choose: algorithm, protocol, the estimates behind them, "
+            "and the calibrated time. With --fidelity flow messages share the links of their routes, "
+            "max-min fair, and the report says what contention costs. Bus bandwidth is counted as "
+            "nccl-tests does.\n\n"
+            "  orrery collective --op all-reduce --bytes 256MiB --ranks 64 --cluster dgx-h100\n"
+            "  orrery collective --bytes 8..8GiB --ranks 8 --cluster dgx-h100 --format csv\n"
+            "  orrery collective --ranks 4 --rate 50GB/s --latency 5us --bytes 1GB --algorithm ring "
+            "--show-data\n"
+            "  orrery collective --ranks 64 --bytes 1MiB --cluster dgx-h100 --library gloo\n"
+            "  orrery collective --cluster dgx-h200 --compare all_reduce_perf.txt\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

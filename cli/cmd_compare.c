@@ -51,14 +51,12 @@ const CliCommand cli_command_compare = {
     .name = "compare",
     .usage = "A.json B.json",
     .summary = "two scenarios side by side, where the difference comes from",
-    .help =
-        "Simulates two scenarios and shows which fields differ, how step time splits into parts in each (per "
-        "million tokens where the work of a step differs), and how the memory of the fullest stage splits "
-        "into kinds. Every field that differs is also carried over from B to A on its own and simulated: "
-        "that "
-        "is what this field alone does. --set applies to both.\n"
-        "\n"
-        "  orrery compare scenarios/examples/gpt3-175b.json scenarios/examples/gpt3-175b-interleaved.json\n",
+    .help = "Simulates two scenarios and shows which fields differ. Step time is split into parts, per "
+            "million tokens where the work of a step differs. The memory of the fullest stage is split "
+            "into kinds. Every field that differs is also carried over from B to A on its own and "
+            "simulated: that is what this field alone does. --set applies to both.\n\n"
+            "  orrery compare scenarios/examples/gpt3-175b.json "
+            "scenarios/examples/gpt3-175b-interleaved.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

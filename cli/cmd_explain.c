@@ -45,13 +45,10 @@ const CliCommand cli_command_explain = {
     .name = "explain",
     .usage = "SCENARIO.json",
     .summary = "in ten sentences: what binds, what single changes would bring",
-    .help = "Says which resource a step waits for (simulated with 10 % more of each), which kernels the "
-            "largest loss is made "
-            "of, and what the five strongest changes of one field of parallel, training or execution would "
-            "bring: each is "
-            "simulated, none is guessed; the data-parallel degree follows the others. Last, what memory "
-            "rules out.\n"
-            "\n"
+    .help = "Says which resource a step waits for (simulated with 10 % more of each), and which "
+            "kernels the largest loss is made of. Then come the five strongest changes of one field "
+            "of parallel, training or execution. Each is simulated; the data-parallel degree follows "
+            "the others. Last, what memory rules out.\n\n"
             "  orrery explain scenarios/examples/gpt3-175b.json\n"
             "  orrery explain gpt3.json --format json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

@@ -139,9 +139,9 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
-     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron (YAML), "
-     "schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch's "
-     "CSV)"},
+     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron "
+     "(YAML); schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv "
+     "(as PyTorch's CSV)"},
     {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
      "also a script that launches it: beside --output, or without that alone on standard output"},
 };
@@ -150,27 +150,19 @@ const CliCommand cli_command_export = {
     .name = "export",
     .usage = "SCENARIO.json --to FORMAT",
     .summary = "a scenario as a training framework's configuration, or its schedule as op orders",
-    .help =
-        "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. What the "
-        "framework's "
-        "file has no name for (the cluster, fields of the simulator) goes into one comment line, so that "
-        "'orrery import' gives the same scenario back. A field that the framework cannot do is an error that "
-        "names it. Megatron-LM flags and Megatron-Bridge overrides come as a shell array to source.\n"
-        "\n"
-        "'--to schedule' writes the order in which every pipeline rank works, for parallel.schedule to read "
-        "back: a "
-        "start for a schedule of your own. '--to schedule-csv' writes the same as a compute-only schedule "
-        "file of "
-        "PyTorch (torchtitan: pipeline_parallel_schedule_csv).\n"
-        "\n"
-        "A loss report on standard error says what the file leaves out, that changes the prediction and that "
-        "does not, "
-        "and which values are placeholders (data, learning rate, iterations), marked in the file too. "
-        "Exports keep to "
-        "the checks that each framework makes of its arguments.\n"
-        "\n"
-        "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
-        "  orrery export llama.json --to torchtitan --output llama.toml --launch sbatch\n",
+    .help = "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. One "
+            "comment line holds what the framework's file has no name for: the cluster, fields of the "
+            "simulator. From it 'orrery import' gives the same scenario back. A field that the framework "
+            "cannot do is an error that names it. Megatron-LM flags and Megatron-Bridge overrides come "
+            "as a shell array to source.\n\n"
+            "'--to schedule' writes the order in which every pipeline rank works, for parallel.schedule "
+            "to read back: a start for a schedule of your own. '--to schedule-csv' writes the same as a "
+            "compute-only schedule file of PyTorch (torchtitan: pipeline_parallel_schedule_csv).\n\n"
+            "A loss report on standard error says what the file leaves out, and whether that changes the "
+            "prediction. It also names placeholders (data, learning rate, iterations), which are marked "
+            "in the file too. Exports keep to the checks that each framework makes of its arguments.\n\n"
+            "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
+            "  orrery export llama.json --to torchtitan --output llama.toml --launch sbatch\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

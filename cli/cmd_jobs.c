@@ -64,15 +64,12 @@ const CliCommand cli_command_jobs = {
     .name = "jobs",
     .usage = "[TRACE.json]",
     .summary = "many jobs on one cluster: policies side by side",
-    .help = "Runs a trace of jobs on one cluster under each policy: in order (fifo), what fits first "
-            "(first-fit), several "
-            "jobs on a GPU (packing), each where it is fastest (fastest), sizes that follow what is free "
-            "(adaptive). Prints "
-            "utilisation, waiting, completion and fairness. A job gets all its GPUs at once; one that is "
-            "passed for six "
-            "hours is passed no more. A drawn trace has jobs on 256 A100s and 256 H100s with the paces of "
-            "simulated steps.\n"
-            "\n"
+    .help = "Runs a trace of jobs on one cluster under each policy. fifo: in order; first-fit: what "
+            "fits first; packing: several jobs on a GPU; fastest: each where it is fastest; "
+            "adaptive: sizes that follow what is free. Prints utilisation, waiting, completion and "
+            "fairness. A job gets all its GPUs at once; one that is passed for six hours is passed "
+            "no more. A drawn trace has jobs on 256 A100s and 256 H100s with the paces of simulated "
+            "steps.\n\n"
             "  orrery jobs scenarios/traces/four-jobs.json\n"
             "  orrery jobs --seed 1 --format json\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

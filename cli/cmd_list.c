@@ -465,19 +465,15 @@ const CliCommand cli_command_list = {
     .name = "list",
     .usage = "[KIND]",
     .summary = "presets, schedules and collectives, with key figures and sources",
-    .help =
-        "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), clusters, "
-        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter, and examples "
-        "that run "
-        "as they are; without a kind these. A "
-        "source in brackets is a key of docs/SOURCES.md; \"unverified\" "
-        "counts "
-        "the figures whose source could not be confirmed. --format json gives the source of every figure in "
-        "full. Of a library's lines the first that is taken decides; what is weighed is left to a tuner or a "
-        "user. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
-        "\n"
-        "  orrery list models\n"
-        "  orrery list accelerators --format csv\n",
+    .help = "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), "
+            "clusters, frameworks, schedules, collectives, libraries, topologies, faults, storage, "
+            "jitter. Examples run as they are. Without a kind the kinds are listed. A source in brackets "
+            "is a key of docs/SOURCES.md; \"unverified\" counts the figures whose source could not be "
+            "confirmed. --format json gives the source of every figure in full. Of a library's lines the "
+            "first that is taken decides; what is weighed is left to a tuner or a user. The bus factor "
+            "of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n\n"
+            "  orrery list models\n"
+            "  orrery list accelerators --format csv\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .max_words = 1,
     .args_size = sizeof(CliArgs),

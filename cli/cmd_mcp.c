@@ -60,17 +60,13 @@ const CliCommand cli_command_mcp = {
     .name = "mcp",
     .usage = "",
     .summary = "answer an assistant over standard input and output",
-    .help =
-        "Speaks the Model Context Protocol, a line of JSON-RPC 2.0 a message, so that an assistant can ask: "
-        "run, "
-        "search, plan, explain, compare, collective, import, list and help are its tools. Every number of an "
-        "answer "
-        "says whether it is measured, predicted, assumed or given, with interval and source. Each question "
-        "runs in a "
-        "process of its own with limits of time and memory. docs/howto/assistant.md says how to set it up.\n"
-        "\n"
-        "  orrery mcp\n"
-        "  claude mcp add orrery -- orrery mcp\n",
+    .help = "Speaks the Model Context Protocol, a line of JSON-RPC 2.0 a message, so that an assistant "
+            "can ask. Its tools are run, search, plan, explain, compare, collective, import, list and "
+            "help. Every number of an answer says whether it is measured, predicted, assumed or given, "
+            "with interval and source. Each question runs in a process of its own with limits of time "
+            "and memory. docs/howto/assistant.md says how to set it up.\n\n"
+            "  orrery mcp\n"
+            "  claude mcp add orrery -- orrery mcp\n",
     .max_words = 0,
     .args_size = sizeof(CliArgs),
     .run = run,

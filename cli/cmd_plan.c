@@ -311,21 +311,16 @@ const CliCommand cli_command_plan = {
     .name = "plan",
     .usage = "SCENARIO.json",
     .summary = "how many GPUs for a deadline or a budget; days, cost, energy",
-    .help =
-        "Simulates the scenario over GPU counts: the data-parallel degree varies, the model's degrees and "
-        "the "
-        "global batch stay, and the micro-batch shrinks where a replica's share is no multiple of it. "
-        "Answers "
-        "how many GPUs a deadline needs, what a budget buys, or how long the scenario's own cluster takes; "
-        "the "
-        "textbook estimate 6 P T / (X t) stands beside it with what explains the difference. Tokens, price, "
-        "power and PUE are scenario fields (training.tokens, cluster.usd_per_gpu_hour, cluster.pue). Ctrl-C "
-        "ends "
-        "with the GPU counts that are done (exit status 130).\n"
-        "\n"
-        "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
-        "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
-        "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
+    .help = "Simulates the scenario over GPU counts. The data-parallel degree varies; the model's "
+            "degrees and the global batch stay. The micro-batch shrinks where a replica's share is no "
+            "multiple of it. Answers how many GPUs a deadline needs, what a budget buys, or how long the "
+            "scenario's own cluster takes; the textbook estimate 6 P T / (X t) stands beside it with "
+            "what explains the difference. Tokens, price, power and PUE are scenario fields "
+            "(training.tokens, cluster.usd_per_gpu_hour, cluster.pue). Ctrl-C ends with the GPU counts "
+            "that are done (exit status 130).\n\n"
+            "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
+            "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
+            "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

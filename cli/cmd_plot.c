@@ -66,8 +66,9 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
         if (i == G_N_ELEMENTS(pictures))
             return orr_fail(
                 error, ORR_ERROR_INPUT,
-                "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation, "
-                "workers, stragglers, goodput, interval, interruptions, spares, topology, busbw",
+                "--what: no picture is named \"%s\" (--vary draws sweep); give some of pipeline, memory, "
+                "waterfall, utilisation, workers, stragglers, goodput, interval, interruptions, spares, "
+                "topology, busbw",
                 names[n]);
         *ret_bits |= 1u << i;
     }
@@ -212,10 +213,9 @@ static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
-     "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host are), "
-     "workers (of parameter servers), "
-     "stragglers, or of weeks of training goodput, interval, interruptions, spares; of a fabric topology, "
-     "busbw"},
+     "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host "
+     "are), workers (of parameter servers), stragglers; of weeks of training: goodput, interval, "
+     "interruptions, spares; of a fabric topology, busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
     MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
     MACHINE("topology", topology, "NAME|FILE", "topology: of `orrery list topologies`, or a file"),
@@ -232,25 +232,20 @@ const CliCommand cli_command_plot = {
     .name = "plot",
     .usage = "[SCENARIO.json]",
     .summary = "pictures of a step or a fabric: pipeline, memory, where the peak goes",
-    .help =
-        "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
-        "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over "
-        "the "
-        "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the "
-        "MFU) "
-        "and, with --vary, sweep (MFU and memory against one field). With --what also of weeks of training: "
-        "goodput over GPUs, over the checkpoint interval, the interruptions of one campaign, days over spare "
-        "nodes, and which stages and replicas are slow. "
-        "Without a scenario: topology (a fabric) and busbw (bus bandwidth of what NCCL chooses, against "
-        "size, a line a "
-        "number of nodes). Prints the files written.\n"
-        "\n"
-        "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
-        "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
-        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
-        "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
-        "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
-        "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
+    .help = "Simulates the scenario and draws with gnuplot, into the folder --output (default: "
+            "NAME-plots), each picture beside the CSV that it shows. pipeline: what every pipeline rank "
+            "does when. memory: over the step and at its peak, against the capacity. waterfall: from the "
+            "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
+            "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
+            "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
+            "replicas are slow. Without a scenario: topology (a fabric) and busbw (bus bandwidth of what "
+            "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
+            "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
+            "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
+            "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
+            "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
+            "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
+            "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -337,20 +337,19 @@ const CliCommand cli_command_run = {
     .name = "run",
     .usage = "SCENARIO.json",
     .summary = "simulate one training step: time, MFU, bubbles, memory",
-    .help =
-        "Simulates one training step of the scenario and reports the step time and where it goes, tokens per "
-        "second, MFU and HFU, the pipeline bubble, and the memory of every pipeline stage. A configuration "
-        "that does not fit in memory is a result: the report says so and by how much. A scenario is a file, "
-        "\"-\" "
-        "(standard input), or the name of an example: `orrery list examples`.\n"
-        "\n"
-        "  orrery run gpt3-175b\n"
-        "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
-        "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
-        "  orrery run gpt3.json --memory --by layer\n"
-        "  orrery run gpt3.json --memory memory.csv --steps 4\n"
-        "  orrery run gpt3.json --memory layers.csv --steps 2 --by layer\n"
-        "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
+    .help = "Simulates one training step of the scenario. Reports the step time and where it goes, "
+            "tokens per second, MFU and HFU, the pipeline bubble, and the memory of every pipeline "
+            "stage. A configuration that does not fit in memory is a result: the report says so and by "
+            "how much. A scenario is a file, \"-\" (standard input), or the name of an example: `orrery "
+            "list examples`.\n\n"
+            "  orrery run gpt3-175b\n"
+            "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
+            "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
+            "  orrery run gpt3.json --memory --by layer\n"
+            "  orrery run gpt3.json --memory memory.csv --steps 4\n"
+            "  orrery run gpt3.json --memory layers.csv --steps 2 --by layer\n"
+            "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery "
+            "run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .formats = &report_words_format,
     .flags = flags,

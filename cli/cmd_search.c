@@ -299,23 +299,20 @@ const CliCommand cli_command_search = {
     .name = "search",
     .usage = "SCENARIO.json",
     .summary = "the best configuration of every field that is \"auto\", with proof",
-    .help = "Looks through every valid assignment of the scenario's \"auto\" fields and reports the fastest "
-            "that fit in "
-            "memory, those that trade time for memory, those that just miss the memory, and what a faster "
-            "machine would "
-            "bring. Bounds that are never above the simulated time leave out what cannot win; the report "
-            "counts how many "
-            "points each bound left out and how many ran in the simulator. Ranges and limits stand in the "
-            "scenario's "
-            "`search` object (orrery help search). Under mpirun the processes share the work and give the "
-            "same answer. With `search.nodes`, --cluster or --accelerator every machine is searched, and the "
-            "answer is the best "
-            "of each and the front of time, memory and cost over all.\n"
-            "\n"
+    .help = "Looks through every valid assignment of the scenario's \"auto\" fields and reports the "
+            "fastest that fit in memory. Listed too: those that trade time for memory, those that "
+            "just miss the memory, and what a faster machine would bring. Bounds that are never "
+            "above the simulated time leave out what cannot win; the report counts how many points "
+            "each bound left out and how many ran in the simulator. Ranges and limits stand in the "
+            "scenario's `search` object (orrery help search). Under mpirun the processes share the "
+            "work and give the same answer. With `search.nodes`, --cluster or --accelerator every "
+            "machine is searched. The answer is then the best of each, and the front of time, memory "
+            "and cost over all.\n\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
-            "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top 10\n"
-            "  orrery search gpt3.json --set training.micro_batch=auto --save best.json && orrery run "
-            "best.json\n",
+            "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top "
+            "10\n"
+            "  orrery search gpt3.json --set training.micro_batch=auto --save best.json && orrery "
+            "run best.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

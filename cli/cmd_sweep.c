@@ -172,18 +172,15 @@ const CliCommand cli_command_sweep = {
     .name = "sweep",
     .usage = "SCENARIO.json",
     .summary = "a tidy table of runs over values of some fields",
-    .help =
-        "Simulates the scenario for every combination of the varied fields, one row each: the values, step "
-        "time and its parts, throughput, MFU, memory, days of computing and, with failures, checkpoints and "
-        "restarts in them, effective days, which the costs are of. A combination that cannot run keeps its "
-        "row, with the "
-        "reason in the last column. Ctrl-C ends with the rows that are done (exit status 130). Where tensor, "
-        "pipeline or nodes vary, leave parallel.data out of the "
-        "scenario or add --set parallel.data=auto.\n"
-        "\n"
-        "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"
-        "  orrery sweep gpt3.json --set parallel.data=auto --vary parallel.tensor=1..8 \\\n"
-        "      --vary training.recompute=none,selective,full --format csv --output sweep.csv\n",
+    .help = "Simulates the scenario for every combination of the varied fields, one row each. Columns "
+            "are the values, step time and its parts, throughput, MFU, memory, days of computing, "
+            "effective days and costs. Effective days have failures, checkpoints and restarts in them; "
+            "costs go by them. A combination that cannot run keeps its row, with the reason in the last "
+            "column. Ctrl-C ends with the rows that are done (exit status 130). Where tensor, pipeline "
+            "or nodes vary, leave parallel.data out of the scenario or add --set parallel.data=auto.\n\n"
+            "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"
+            "  orrery sweep gpt3.json --set parallel.data=auto --vary parallel.tensor=1..8 \\\n"
+            "      --vary training.recompute=none,selective,full --format csv --output sweep.csv\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -66,7 +66,7 @@ static const struct {
     {"DDP", "distributed data parallel", "Data parallelism with every state on every rank (ZeRO-0).",
      "parallel.zero"},
     {"DualPipe", "",
-     "Schedule with two copies of the model that enter the pipeline from both ends, so that forwards and "
+     "Schedule with two copies of the model that enter the pipeline from both ends. Forwards and "
      "backwards of different micro-batches run as pairs and hide each other's messages.",
      "parallel.schedule"},
     {"ECMP", "",
@@ -81,9 +81,9 @@ static const struct {
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
     {"fine-tuning", "finetune finetuning sft lora qlora peft rlhf dpo grpo",
-     "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside frozen "
-     "ones (task lora, and qlora where those are quantised); on preference pairs (task dpo). Not simulated: "
-     "reinforcement learning.",
+     "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside "
+     "frozen ones. The latter is task lora, or qlora where the frozen ones are quantised; on "
+     "preference pairs (task dpo). Not simulated: reinforcement learning.",
      "training.task"},
     {"adapter", "lora-adapter",
      "Two thin matrices beside a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "

@@ -40,12 +40,13 @@ double cost_host_scaling_bytes_per_parameter(const Spec *spec);
 double cost_host_optimizer_s(const Spec *spec, double parameters);
 double cost_host_scaling_s(const Spec *spec, double parameters);
 
-/* Bytes a parameter of gradients on their way out (and in again: a round trip before),  of weights on their way back, and of master copy and moments. */
 /* Whole gradients leave, all of them are scaled, then whole weights come back: ZeRO-Offload, delayed or not, as ZeRO-1 and 2 have it. What a
  * recipe says of that (host_gradient_waits, host_sums_return, host_gradient_check_bytes, host_weight_bytes) holds there. */
 bool cost_offload_is_staged(const Spec *spec);
 /* The host casts updated weights into ordinary memory: the software does, and the scheme does not send them in fp32. */
 bool cost_host_casts_weights(const Spec *spec);
+/* Bytes a parameter of gradients on their way out (and in again: a round trip before), of weights on their way back, and
+ * of master copy and moments. */
 double cost_offload_gradient_bytes(const Spec *spec);
 double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);

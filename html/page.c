@@ -340,8 +340,8 @@ static void write_assumptions(const HtmlInput *input, GString *out)
     }
     g_string_append(
         out,
-        "<p>MFU counts the model FLOPs of the op list (causal attention halved, LM head in, embedding out, "
-        "no recomputation) over the dense peak of the precision.</p>\n");
+        "<p>MFU is the model FLOPs of the op list over the dense peak of the precision. Causal "
+        "attention counts half, the LM head counts, the embedding and recomputation do not.</p>\n");
     write_list(out, "what \"auto\" became", report->chosen);
     if (report->source == NULL)
         return;

@@ -127,11 +127,10 @@ bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **
              value <= MOST_RESERVE_BYTES)
         ask.bytes = value;
     else
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "--memory-reserve: \"%s\" is neither a share of the GPU's memory from 0 to below 1, such as "
-            "0.1, nor bytes such as \"8 GiB\", 1 MiB to 1 TiB",
-            text);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--memory-reserve: \"%s\" is no memory; give a share of the GPU's from 0 to below 1, "
+                        "such as 0.1, or 1 MiB to 1 TiB, such as \"8 GiB\"",
+                        text);
     *ret_ask = ask;
     return true;
 }

@@ -14,7 +14,7 @@
 #define SAME NET_SAME
 #define TIE  1e-12 /* levels that differ by less come together */
 
-/* Either value, without a branch: which it is is anybody's guess. */
+/* Selects without a branch: no predictor can guess the condition. */
 static double pick(bool first, double a, double b)
 {
     uint64_t bits_a, bits_b;

@@ -256,7 +256,7 @@ static bool carry_again(Walk *w, const Open *open, int index, int times, GError 
     return true;
 }
 
-/* How many steps from `index` on send what it sends, itself left out. */
+/* Number of following steps with the same sends as step `index`. */
 static int count_likes(Walk *w, int index)
 {
     const NetRun *run = w->ground->run;

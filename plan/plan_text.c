@@ -489,8 +489,8 @@ void plan_write_text(const PlanPage *page, GString *out)
             ? "no failures, restarts or checkpoints (--ideal); days are days of computing; scale is tokens/s "
               "a GPU over the best row's"
             : "days are days of computing; effective days have failures, checkpoints and restarts in them "
-              "(from 64 GPUs on, or with faults of the scenario), and deadlines and costs go by them; scale "
-              "is tokens/s a GPU over the best row's");
+              "(from 64 GPUs on, or with faults of the scenario); deadlines and costs go by them; scale is "
+              "tokens/s a GPU over the best row's");
     g_autofree char *stamp =
         page->source != NULL && page->source->scenario_hash != NULL
             ? g_strdup_printf("orrery " ORRERY_VERSION ", scenario %s", page->source->scenario_hash)

@@ -232,7 +232,7 @@ static bool run(Servers *s)
     return s->done && !s->overflow;
 }
 
-/* Of the window, with what is still on its way at its end. */
+/* Fraction of the measuring window in which a worker's link was busy, transfers in flight at its end included. */
 static double busy_frac(const Servers *s, const Worker *worker, int direction)
 {
     const int64_t open_ps = s->now_ps - MAX(worker->busy_since_ps[direction], s->window_ps);

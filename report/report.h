@@ -143,7 +143,7 @@ typedef struct Report {
     double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
     double memory_odds;                                /* that it fits, by published runs; NAN: not known */
     double
-        seen_frac; /* of the GPU: what 98 % of published runs took beyond, with what allocators took where there was room */
+        seen_frac; /* of the GPU's memory: 98th percentile of measured less predicted peak, allocators' caches included */
     int reserve_runs;     /* published runs that the reserve comes from; 0: none, or it was asked for */
     bool reserve_own;     /* they are of the framework */
     bool reserve_doubled; /* none of them is, nor is any other published memory */

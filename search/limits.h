@@ -23,9 +23,9 @@ const char *search_limit_field(SearchUserLimit limit);
 void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_bytes, double host_bytes,
                          SearchRun *run);
 
-/* Field that a run which does not fit is short of. */
 /* What lies below the GPUs lacks `short_bytes` of a node: the run does not fit. */
 void search_limits_tiers(double short_bytes, SearchRun *run);
+/* Field that a run which does not fit is short of. */
 const char *search_limits_short_of(const Spec *spec, const SearchRun *run);
 
 /* What keeps a space without points empty, and what would work; g_free. */

@@ -155,7 +155,7 @@ static bool order_allows(const SearchSpace *space, const SearchGroup *group)
     return spec_check_order(own, NULL);
 }
 
-/* The first of orders that come to the same, whichever of them the group may have. */
+/* Adds one rank order for each placement: the first of those that place all ranks alike. */
 static void add_orders(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     for (group.order = 0; group.order < space->rank_order_count; group.order++)

@@ -61,8 +61,8 @@ typedef struct {
     bool rated; /* as a slot's */
 } Collective;
 
-/* Of an op whose rate is or was not the full one: what is left at update_ps, in ps at full rate; behind the point in
- * 1/SIM_FULL_RATE. */
+/* Progress of an op that is or was throttled: the work left at update_ps, in picoseconds at full rate, with a fraction of
+ * one in 1/SIM_FULL_RATE. */
 typedef struct {
     int64_t update_ps, left_ps;
     int32_t left_frac;

@@ -110,8 +110,7 @@ static bool check_cluster(const Check *check)
         return spec_check_fail(
             check,
             "cluster.scale_up_domain_gpus: %d neither divides gpus_per_node %d nor is a multiple of "
-            "it; give %d or a "
-            "multiple",
+            "it; give %d or a multiple (a preset's value stands where the scenario gives none)",
             domain, node, node);
     if (cluster->nodes > 1 && (int64_t)node * cluster->nodes > domain &&
         !(cluster->scale_out_bytes_per_s_per_gpu > 0))

@@ -120,9 +120,9 @@ static bool shares_alike(const Mixer *mixer, int replica, const SimPlan *plan, G
     return same ||
            orr_fail(
                error, ORR_ERROR_INPUT,
-               "offload: in cluster.groups the %d GPUs that share a host are to be of one pipeline rank, "
-               "in replicas whose other ranks are of the same kinds and that take as many micro-batches; "
-               "give larger tensor degrees, groups or data degrees in whole nodes, or offload none",
+               "offload: in cluster.groups the %d GPUs that share a host must be of one pipeline rank; "
+        "their replicas must have the same kinds elsewhere and take as many micro-batches; give "
+        "larger tensor degrees, groups or data degrees in whole nodes, or offload none",
                sharers);
 }
 

@@ -26,6 +26,7 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
 /* Appends the same for the rows of "memory_bound_measurements" of an open table, a group for each accelerator, source and
  * kernel, and where these are several one of all rows of the accelerator. */
 void cal_check_moves(const OrrJson *root, const char *accelerator, GArray *groups);
+
 /* One row of a table beside the model's prediction. */
 typedef struct CalCheckRow {
     char accelerator[SPEC_NAME_SIZE], source[SPEC_NAME_SIZE];

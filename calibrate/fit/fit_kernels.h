@@ -8,12 +8,12 @@
  * luckiest shape, which no model of the typical one should chase. */
 bool cal_row_fitted(const CalRow *row);
 
-/* Fits the blocks that `rows` (CalRow*, of this accelerator) speak of. Blocks start from `donor`'s, carried
- * over (derive.h), or from the field tables' defaults; what no row moves stays there. */
 /* Where a best-of-many search is all there is: the dtype's peak_frac is turned until the model meets it, and the
  * other dtypes' in proportion. */
 void cal_fit_best_of_many(CalProfile *profile, const CalRow *row);
 
+/* Fits the blocks that `rows` (CalRow*, of this accelerator) speak of. Blocks start from `donor`'s, carried
+ * over (derive.h), or from the field tables' defaults; what no row moves stays there. */
 void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor);
 
 /* Predicted / measured - 1. */

@@ -370,8 +370,8 @@ static bool judge(const CalStepFit *fit, GError **error)
     if (fit->unseen.mean_frac > fit->before.mean_frac)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "rows that a fit has not seen come out worse than by the presets (mean error %.1f %% and "
-            "%.1f %%): these %d rows carry no fit; measure more steps, of different sizes",
+            "on held-out rows the fit errs by %.1f %% on average and the presets by %.1f %%; these "
+            "%d rows are too few or too alike to fit; measure more steps, of different sizes",
             100 * fit->unseen.mean_frac, 100 * fit->before.mean_frac, fit->rows);
     return true;
 }

@@ -145,9 +145,9 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
                 return orr_fail(
                     error, ORR_ERROR_INPUT,
-                    "%s: is none of the formats read (a JSON table, nccl-tests', nvbandwidth's, "
-                    "mamf-finder's, cudnn-frontend's or PyTorch sdpa.py's output, a CSV whose head "
-                    "line names m, n, k and time_us or tflops)",
+                    "%s: is none of the formats that are read; give a JSON table, or output of nccl-tests, "
+                    "nvbandwidth, mamf-finder, cudnn-frontend or PyTorch's sdpa.py; or a CSV whose head line "
+                    "names m, n, k and time_us or tflops",
                     name);
             continue;
         }
