@@ -2,7 +2,7 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp serve help --version'
+        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace learn mcp serve help --version'
     else
         case $before in
         --format) words='text json csv' ;;
@@ -27,11 +27,12 @@ _orrery() {
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             trace:-*) words='--scenario --set --format --output --quiet --help' ;;
+            learn:-*) words='--scenario --set --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
             serve:-*) words='--port --open --listen --token --worker --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
-            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace mcp serve help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace learn mcp serve help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

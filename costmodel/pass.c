@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "costmodel/kernels.h"
+#include "costmodel/learned.h"
 #include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/pass.h"
@@ -13,9 +14,8 @@
 static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
-    if (!gemm->rowwise) {
+    if (!gemm->rowwise)
         return 1;
-    }
     return gemm->k < ROWWISE_LONG_SUM ? framework->kernels.rowwise_gemm_frac
                                       : framework->kernels.rowwise_long_gemm_frac;
 }
@@ -26,7 +26,8 @@ static double product_s(const CostShape *shape, const CostGemm *gemm)
     CostGemm product = *gemm;
     product.rowwise =
         shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
-    return cost_gemm_s(&shape->accelerator, &product) / gemm_speed(shape, &product);
+    return (1 + shape->spec->execution.framework.learned.products_excess_frac) *
+           cost_gemm_s(&shape->accelerator, &product) / gemm_speed(shape, &product);
 }
 
 /* One product, or one for each part of the linear's output, each as long as its own sums. */
@@ -100,7 +101,7 @@ static double times(const CostOp *op)
 
 double cost_op_s(const CostShape *shape, const CostOp *op)
 {
-    return times(op) * once_s(shape, op);
+    return times(op) * cost_learned_frac(shape->spec, op) * once_s(shape, op);
 }
 
 /* A GEMM and a collective that takes `f` of its SMs. */

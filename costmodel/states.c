@@ -249,7 +249,9 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
-    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s) + bucket_copies_s(spec, all);
+    return fmax((1 + framework->learned.optimizer_excess_frac) * (move_s + zero_s),
+                launches * framework->host.kernel_host_s) +
+           bucket_copies_s(spec, all);
 }
 
 double cost_gradient_wire_bytes(const Spec *spec)

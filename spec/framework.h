@@ -132,6 +132,14 @@ typedef struct SpecRecipeAllocator {
     double fragmentation_frac;
 } SpecRecipeAllocator;
 
+/* What its kernels take beyond what the model of the GPU says, as a trace of a step showed: shares of that; 0: nothing. */
+typedef struct SpecRecipeLearned {
+    double products_excess_frac, attention_excess_frac, norms_excess_frac, elementwise_excess_frac,
+        optimizer_excess_frac;
+    double all_reduce_excess_frac, all_gather_excess_frac, reduce_scatter_excess_frac, all_to_all_excess_frac,
+        send_receive_excess_frac;
+} SpecRecipeLearned;
+
 /* What a scenario that does not say gets from this software. */
 typedef struct SpecRecipeDefaults {
     SpecAttention attention, attention_since_hopper, attention_since_blackwell;
@@ -176,6 +184,7 @@ typedef struct SpecFramework {
     SpecRecipeOptimizer optimizer;
     SpecRecipeLoss loss;
     SpecRecipeAllocator allocator;
+    SpecRecipeLearned learned;
     SpecRecipeDefaults defaults;
     SpecRecipeOps ops;
 } SpecFramework;

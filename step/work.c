@@ -1,6 +1,7 @@
 /* step/work.c - seconds and bytes of the cost model as works of a program. */
 #include <math.h>
 
+#include "costmodel/learned.h"
 #include "step/fill.h"
 
 int64_t step_bytes(double bytes)
@@ -66,7 +67,8 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
         return work;
     }
     const CostTraffic traffic = cost_collective_traffic(collective);
-    const double seconds = cost_collective_s(&spec->cluster, collective);
+    const double seconds =
+        cost_learned_collective_frac(spec, collective->op) * cost_collective_s(&spec->cluster, collective);
     const bool across = collective->group.per_domain < collective->group.ranks;
     const double bytes = across ? traffic.scale_out_bytes : traffic.scale_up_bytes;
     const double rate =

@@ -131,6 +131,7 @@ TraceSums trace_sums(const TraceRank *rank)
         if (!in_step[i])
             continue;
         sums.class_s[kind] += (double)kernel->dur_ps / PS_PER_S / sums.steps;
+        sums.class_wait_s[kind] += (double)kernel->wait_ps / PS_PER_S / sums.steps;
         sums.class_kernels[kind] += 1.0 / sums.steps;
         first_ps = MIN(first_ps, kernel->begin_ps);
         end_ps = MAX(end_ps, kernel->begin_ps + kernel->dur_ps);
@@ -159,6 +160,7 @@ static void add_share(TraceSums *mean, const TraceSums *sums, double share)
     mean->communication_s += share * sums->communication_s;
     for (int kind = 0; kind < TRACE_CLASSES; kind++) {
         mean->class_s[kind] += share * sums->class_s[kind];
+        mean->class_wait_s[kind] += share * sums->class_wait_s[kind];
         mean->class_kernels[kind] += share * sums->class_kernels[kind];
     }
     for (int fall = 0; fall < TRACE_FALLS; fall++)

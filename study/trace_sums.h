@@ -28,6 +28,7 @@ typedef struct TraceSums {
     bool marked; /* the trace says where steps begin */
     double step_s;
     double class_s[TRACE_CLASSES], class_kernels[TRACE_CLASSES];
+    double class_wait_s[TRACE_CLASSES]; /* of class_s: collectives wait for their last rank */
     double fall_s[TRACE_FALLS]; /* add up to step_s */
     double beside_s;            /* of the computing time: communication ran beside it */
     double communication_s;     /* any collective or message ran */

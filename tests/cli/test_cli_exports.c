@@ -179,6 +179,17 @@ static void test_trace_kernels(void)
     g_assert_nonnull(strstr(run.out, "\"absolute_error_s\": 0,"));
     g_assert_nonnull(strstr(run.out, "\"cancelled\": false"));
     cli_run_clear(&run);
+    g_autofree char *mine = g_build_filename(folder, "my-software.json", NULL),
+                    *set = g_strconcat("execution.framework=", mine, NULL);
+    run = cli_run(NULL, CLI_WORDS("learn", trace, "--scenario", "fsdp_8b_8h100", "--output", mine));
+    cli_assert_done(&run, "learn");
+    g_assert_nonnull(strstr(run.out, "with it (+0.0 %)"));
+    cli_run_clear(&run);
+    run = cli_run(NULL,
+                  CLI_WORDS("trace", trace, "--scenario", "fsdp_8b_8h100", "--set", set, "--format", "csv"));
+    cli_assert_done(&run, "trace with what was learned");
+    g_assert_nonnull(strstr(run.out, "class,products,771,"));
+    cli_run_clear(&run);
     run = cli_run(NULL, CLI_WORDS("trace", trace, "--set", "training.micro_batch=2"));
     g_assert_cmpint(run.status, ==, 2);
     g_assert_nonnull(strstr(run.err, "--scenario"));
