@@ -176,7 +176,7 @@ async function find() {
       if (!known) change(() => { state.others[f.key] = state.others[f.key] ?? ""; });
       const input = $("f-" + f.key.replaceAll(".", "-"));
       if (input) input.focus();
-    } }, f.key, make("span", {}, f.help.split("\n").slice(1).join("\n").trim())))));
+    } }, f.key, make("span", {}, f.help.split("\n").slice(1).join("\n").split("\n\n")[0].replace(/\s+/g, " ").trim())))));
   $("found-help").textContent = rows.length ? rows.length + " fields; choose one to set it." : "No field has these words.";
 }
 
