@@ -35,7 +35,7 @@ static bool names_a_file(const char *text)
 static bool is_prose(const char *key, int depth)
 {
     return key != NULL && ((depth == 2 && strcmp(key, "name") == 0) || strcmp(key, "framework_text") == 0 ||
-                           strcmp(key, "note") == 0 || strcmp(key, "source") == 0);
+                           strcmp(key, "note") == 0 || strcmp(key, "$schema") == 0 || strcmp(key, "source") == 0);
 }
 
 static bool check(const ServeTool *tool, const OrrJson *node, const char *key, int depth, GError **error)

@@ -46,6 +46,7 @@ static bool read_search(SpecReadContext *context, const OrrJson *node, void *tar
 
 static const SpecField scenario_fields[] = {
     SPEC_F_SCHEMA,
+    SPEC_F_EDITOR,
     SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),
     SPEC_F_NOTE("comment", "What the scenario shows, for people."),
     SPEC_F_OBJECT(Spec, model, spec_table_model, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,

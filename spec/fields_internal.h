@@ -40,6 +40,13 @@
         .key = "schema", .type = SPEC_TYPE_CUSTOM, .read = spec_read_schema_version, .form = "1",            \
         .schema = "{\"const\":1}", .help = "Version of the file format: 1."                                  \
     }
+/* What editors complete by. */
+#define SPEC_F_EDITOR                                                                                        \
+    {                                                                                                        \
+        .key = "$schema", .type = SPEC_TYPE_CUSTOM, .read = spec_read_note, .form = "text",                  \
+        .schema = "{\"type\":\"string\"}",                                                                   \
+        .help = "Address of a JSON Schema, by which editors complete and check the file; not read here."     \
+    }
 #define SPEC_F_PRESET(kind)                                                                                  \
     {                                                                                                        \
         .key = "preset", .type = SPEC_TYPE_CUSTOM, .read = spec_read_note, .form = "text",                   \
@@ -49,7 +56,7 @@
     }
 /* What every preset file may hold beside its fields. */
 #define SPEC_F_FILE_KEYS(kind)                                                                               \
-    SPEC_F_SCHEMA, SPEC_F_PRESET(kind),                                                                      \
+    SPEC_F_SCHEMA, SPEC_F_EDITOR, SPEC_F_PRESET(kind),                                                       \
         SPEC_F_NOTE("source", "Where the numbers come from, whole or key by key.")
 
 #define SPEC_TABLE(variable, title, text, list)                                                              \

@@ -247,6 +247,8 @@ for question in questions:
 
 # --- what is refused, in one sentence ---
 
+edited = {"$schema": "../scenario.schema.json", **SMALL}  # for editors: it changes nothing
+assert a.ask("run", scenario=edited)["answer"]["time"] == a.ask("run", scenario=SMALL)["answer"]["time"]
 assert "did you mean" in a.request("tools/call", {"name": "runn"})["error"]["message"]
 assert "scenario is missing" in a.refused("run")
 assert "did you mean set" in a.refused("run", scenario="gpt3-175b", sets={})

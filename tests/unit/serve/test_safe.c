@@ -28,6 +28,7 @@ static void test_texts(void)
         {"{\"scenario\": \"..\"}", false},
         {"{\"scenario\": {\"model\": \"llama3.1\"}}", true},
         {"{\"scenario\": {\"name\": \"A/B\"}}", true},
+        {"{\"scenario\": {\"$schema\": \"/x/scenario.schema.json\"}}", true},
         {"{\"scenario\": {\"model\": {\"name\": \"A/B\"}}}", false},
         {"{\"scenario\": {\"cluster\": {\"rate\": \"50 GB/s\"}}}", true},
         {"{\"scenario\": {\"cluster\": {\"rate\": \"1.5e9 B/s\"}}}", true},
