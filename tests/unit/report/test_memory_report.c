@@ -201,9 +201,55 @@ static void over_time(void)
     }
 }
 
+/* The bar of a stage shows each kind by its bytes and ends at what is reserved, on the scale on which the line stands at the
+ * capacity. Blocks are characters of their own where the terminal has no colours. */
+static void test_bar(void)
+{
+    enum { KINDS = 6 };
+    static const char *const blocks[KINDS] = {"\u2588", "\u2593", "\u2592", "\u2591", "\u254d", "\u00b7"};
+    OrrArena *arena = orr_arena_new();
+    const Report report =
+        run((const char *const[]){"parallel.zero=1", "cluster.accelerator.memory_bytes=9 GB", NULL}, arena);
+    g_autoptr(GString) text = g_string_new(NULL);
+    report_write_text(&report, text);
+    g_auto(GStrv) lines = lines_of(text->str);
+    int bars = 0;
+    for (int i = 0; lines[i] != NULL; i++) {
+        const bool row = g_ascii_isdigit(*g_strchug(lines[i])); /* not the frame of the headline */
+        const char *bar = row ? strstr(lines[i], blocks[0]) : NULL;
+        const char *line = bar != NULL ? strstr(bar, "\u2502") : NULL;
+        if (line == NULL)
+            continue;
+        const ReportStage *stage = &report.stages[g_ascii_strtoll(lines[i], NULL, 10)];
+        double bytes[KINDS] = {
+            stage->weights_bytes,     stage->gradients_bytes, stage->optimizer_bytes,
+            stage->activations_bytes, stage->workspace_bytes,
+        };
+        bytes[KINDS - 1] = stage->reserved_bytes;
+        for (int k = 0; k < KINDS - 1; k++)
+            bytes[KINDS - 1] -= bytes[k];
+        int cells[KINDS] = {0}, cell = 0, capacity = -1;
+        for (const char *at = bar; *at != '\0'; at = g_utf8_next_char(at), cell++) {
+            for (int k = 0; k < KINDS; k++)
+                cells[k] += g_str_has_prefix(at, blocks[k]);
+            if (at == line)
+                capacity = cell;
+        }
+        for (int k = 0; k < KINDS; k++) {
+            const double expected = bytes[k] / stage->capacity_bytes * capacity;
+            g_test_message("kind %d: %d cells of %d, expected %.2f", k, cells[k], capacity, expected);
+            g_assert_cmpfloat(fabs(cells[k] - expected), <=, 1.5);
+        }
+        bars++;
+    }
+    g_assert_cmpint(bars, >, 0);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory-report/bar", test_bar);
     g_test_add_func("/memory-report/adds-up", adds_up);
     g_test_add_func("/memory-report/pipeline", pipeline);
     g_test_add_func("/memory-report/first-steps", first_steps);

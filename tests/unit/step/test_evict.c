@@ -1,5 +1,6 @@
 /* tests/unit/step/test_evict.c - dynamic evicting: with a smaller budget memory falls and time rises, and what is
  * left out changes nothing. */
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -74,6 +75,28 @@ static void all(void)
     orr_arena_free(arena);
 }
 
+/* Of layers that leave, a fraction leaves: half of the bytes for 0.5, all for 1, and less of the GPU's memory is freed. */
+static void fraction(void)
+{
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Report all, half, one;
+    run((const char *const[]){"offload=activations", NULL}, &all, arena, &error);
+    g_assert_no_error(error);
+    run((const char *const[]){"offload={\"activations\":{\"tier\":\"host\",\"fraction\":1}}", NULL}, &one,
+        arena, &error);
+    g_assert_no_error(error);
+    run((const char *const[]){"offload={\"activations\":{\"tier\":\"host\",\"fraction\":0.5}}", NULL}, &half,
+        arena, &error);
+    g_assert_no_error(error);
+    g_assert_cmpfloat(all.stages[0].host_bytes, >, 0);
+    g_assert_cmpfloat(one.stages[0].host_bytes, ==, all.stages[0].host_bytes);
+    g_assert_cmpfloat(fabs(half.stages[0].host_bytes / all.stages[0].host_bytes - 0.5), <, 1e-6);
+    g_assert_cmpfloat(half.peak_bytes, >, all.peak_bytes);
+    g_assert_cmpint(half.step_ps, <=, all.step_ps);
+    orr_arena_free(arena);
+}
+
 static void refused(void)
 {
     static const char *const sets[] = {
@@ -93,6 +116,7 @@ static void refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/evict/fraction", fraction);
     g_test_add_func("/evict/monotone", monotone);
     g_test_add_func("/evict/all", all);
     g_test_add_func("/evict/refused", refused);
