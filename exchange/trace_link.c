@@ -1,6 +1,10 @@
 /* exchange/trace_link.c - see trace_link.h. */
 #include "exchange/trace_link.h"
 
+#include <string.h>
+
+#include "exchange/trace_event.h"
+
 static int by_id(gconstpointer a, gconstpointer b)
 {
     const TraceLinked *left = a, *right = b;
@@ -67,6 +71,20 @@ static int64_t main_device(const GArray *kernels)
     return best;
 }
 
+/* RCCL's kernels are all "Generic", and older traces have no collective's name: the operator's knows. */
+static void class_by_operator(TraceRank *rank, TraceKernel *kernel)
+{
+    if (kernel->op < 0 || trace_kernel_class(rank, kernel) != TRACE_OTHER_COLLECTIVE)
+        return;
+    const char *name = g_array_index(rank->ops, TraceOp, kernel->op).name;
+    const TraceSlice called = {name, strlen(name)};
+    const TraceClass kind = trace_collective_class(&called, TRACE_OTHER_COLLECTIVE);
+    if (kind != TRACE_OTHER_COLLECTIVE) {
+        g_autofree char *text = g_strdup(g_array_index(rank->names, TraceName, kernel->name).text);
+        kernel->name = trace_rank_name(rank, text, kind);
+    }
+}
+
 void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank *rank)
 {
     const int64_t device = main_device(kernels);
@@ -85,6 +103,7 @@ void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank 
         if (op == NULL && launch != NULL && launch->external != 0)
             op = find(ops, launch->external);
         raw->kernel.op = op != NULL ? op->op : -1;
+        class_by_operator(rank, &raw->kernel);
         g_array_append_val(rank->kernels, raw->kernel);
     }
     trace_rank_sort(rank);

@@ -171,10 +171,10 @@ int64_t trace_slice_int(const TraceSlice *slice, int64_t absent)
 
 bool trace_slice_us(const TraceSlice *slice, int64_t *ret_us, int64_t *ret_ps)
 {
-    const char *at = slice->text, *end = at + slice->length;
     int64_t us = 0, ps = 0, unit = PS_PER_US;
-    if (at == NULL || slice->length == 0 || slice->length > LONGEST_NUMBER)
+    if (slice->text == NULL || slice->length == 0 || slice->length > LONGEST_NUMBER)
         return false;
+    const char *at = slice->text, *end = at + slice->length;
     const bool negative = *at == '-';
     at += negative;
     for (; at < end && g_ascii_isdigit(*at) && us < (int64_t)9e14; at++)

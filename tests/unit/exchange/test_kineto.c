@@ -142,6 +142,9 @@ static void test_classes(void)
         {"triton_poi_fused_mul_silu_5", TRACE_ELEMENTWISE},
         {"void dpsk::grouped_gemm::cuda::utils::transpose<512, 128, 4, 4>", TRACE_ELEMENTWISE},
         {"Memcpy DtoD (Device -> Device)", TRACE_COPIES},
+        {"cudnn_infer_volta_scudnn_128x64_relu_medium_nn_v1", TRACE_PRODUCTS},
+        {"MIOpenBatchNormFwdTrainSpatial", TRACE_NORMS},
+        {"void cudnn::ops::nchwToNhwcKernel<float, float>", TRACE_ELEMENTWISE},
         {"something of our own", TRACE_OTHER},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
@@ -154,6 +157,21 @@ static void test_classes(void)
               "nelems\":10,\"Out msg nelems\":12}}]");
     g_assert_cmpint(trace_kernel_class(rank, trace_kernel(rank, 0)), ==, TRACE_ALL_TO_ALL);
     g_assert_cmpfloat(trace_kernel(rank, 0)->bytes, ==, 12);
+    trace_rank_free(rank);
+}
+
+/* RCCL's kernels have one name for all collectives, and kernels of others have none of their own. */
+static void test_by_operator(void)
+{
+    TraceRank *rank = parse(
+        "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c10d::_allgather_base_\",\"ts\":1,\"dur\":1,\"args\":"
+        "{\"External id\":4}},{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipLaunchKernel\",\"ts\":1,"
+        "\"dur\":1,\"args\":{\"External id\":4,\"correlation\":9}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
+        "\"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)\",\"ts\":2,\"dur\":3,\"args\":{"
+        "\"correlation\":9}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_Generic("
+        "ncclDevKernelArgsStorage<4096ul>)\",\"ts\":7,\"dur\":3,\"args\":{\"correlation\":10}}]");
+    g_assert_cmpint(trace_kernel_class(rank, trace_kernel(rank, 0)), ==, TRACE_ALL_GATHER);
+    g_assert_cmpint(trace_kernel_class(rank, trace_kernel(rank, 1)), ==, TRACE_OTHER_COLLECTIVE);
     trace_rank_free(rank);
 }
 
@@ -282,6 +300,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/trace/now", test_now);
     g_test_add_func("/exchange/trace/old", test_old);
     g_test_add_func("/exchange/trace/classes", test_classes);
+    g_test_add_func("/exchange/trace/by_operator", test_by_operator);
     g_test_add_func("/exchange/trace/table", test_table);
     g_test_add_func("/exchange/trace/refused", test_refused);
     g_test_add_func("/exchange/trace/streams", test_streams);
