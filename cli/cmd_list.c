@@ -467,7 +467,8 @@ const CliCommand cli_command_list = {
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help = "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), "
             "clusters, frameworks, schedules, collectives, libraries, topologies, faults, storage, "
-            "jitter. Examples run as they are. Without a kind the kinds are listed. A source in brackets "
+            "jitter and examples. Without a kind the kinds are listed. A source in "
+            "brackets "
             "is a key of docs/SOURCES.md; \"unverified\" counts the figures whose source could not be "
             "confirmed. --format json gives the source of every figure in full. Of a library's lines the "
             "first that is taken decides; what is weighed is left to a tuner or a user. The bus factor "

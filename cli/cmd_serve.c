@@ -16,7 +16,7 @@ enum { STANDARD_PORT = 8765, MOST_PORT = 65535, TOKEN_BYTES = 16 };
 
 typedef struct ServeArgs {
     CliArgs common;
-    char *port, *listen, *token;
+    char *port, *listen, *token, *store;
     gboolean open, worker;
 } ServeArgs;
 
@@ -132,10 +132,11 @@ static bool serve(const ServeArgs *args, ServeServer *server, const char *addres
     gint stop = 0;
     hold_signals(&stop);
     g_autofree char *program = cli_self(error);
-    ServePool *pool = program != NULL ? serve_pool_new(program, how, MAX(1, orr_crew_cores()), error) : NULL;
+    ServePool *pool =
+        program != NULL ? serve_pool_new(program, how, MAX(1, orr_crew_cores()), args->store, error) : NULL;
     if (pool == NULL)
         return false;
-    ServeJobs *jobs = serve_jobs_new(program);
+    ServeJobs *jobs = serve_jobs_new(program, args->store);
     const ServeSite site = {.answerer = {serve_ask_pool, pool},
                             .jobs = jobs,
                             .token = token,
@@ -154,6 +155,8 @@ static bool run(const CliArgs *common, GError **error)
     const ServeArgs *args = (const ServeArgs *)common;
     if (args->worker)
         return serve_worker_loop(error);
+    if (args->store != NULL && g_mkdir_with_parents(args->store, 0700) != 0)
+        return orr_fail(error, ORR_ERROR_INPUT, "serve: --store %s: the folder cannot be made", args->store);
     const char *address = args->listen != NULL ? args->listen : "127.0.0.1";
     int port = 0;
     if (!read_port(args->port, &port, error))
@@ -180,6 +183,8 @@ static const CliFlag flags[] = {
      "an address of this machine that others reach; they then need a token"},
     {"token", CLI_FLAG_TEXT, offsetof(ServeArgs, token), "TEXT",
      "what requests have to bring along; with --listen one is made where none is given"},
+    {"store", CLI_FLAG_FILE, offsetof(ServeArgs, store), "FOLDER",
+     "keep answers of searches, plans and comparisons there, for when they are asked again"},
     {"worker", CLI_FLAG_SWITCH, offsetof(ServeArgs, worker), NULL,
      "be one of the server's own processes, which answers lines on standard input"},
 };

@@ -29,7 +29,7 @@ _orrery() {
             trace:-*) words='--scenario --set --format --output --quiet --help' ;;
             learn:-*) words='--scenario --set --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
-            serve:-*) words='--port --open --listen --token --worker --quiet --help' ;;
+            serve:-*) words='--port --open --listen --token --store --worker --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
             help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace learn mcp serve help '$(orrery help --keys 2>/dev/null) ;;

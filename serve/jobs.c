@@ -19,7 +19,7 @@ typedef struct Job {
 } Job;
 
 struct ServeJobs {
-    char *program;
+    char *program, *store;
     GMutex lock;
     GCond changed;
     GPtrArray *list; /* Job*, the oldest first */
@@ -54,7 +54,7 @@ static void work(void *data, void *pool_data)
     job->begun_us = g_get_monotonic_time();
     g_cond_broadcast(&jobs->changed);
     g_mutex_unlock(&jobs->lock);
-    const ServeWatch watch = {go_on, job, SERVE_JOB_NICE};
+    const ServeWatch watch = {go_on, job, SERVE_JOB_NICE, jobs->store};
     const bool ok = go_on(NULL, job) && serve_ask_watched(&job->question, out, said, jobs->program, &watch, &error);
     if (ok) {
         job->out = g_steal_pointer(&out);
@@ -76,10 +76,11 @@ static void free_job(void *data)
     g_free(job);
 }
 
-ServeJobs *serve_jobs_new(const char *program)
+ServeJobs *serve_jobs_new(const char *program, const char *store)
 {
     ServeJobs *jobs = g_new0(ServeJobs, 1);
     jobs->program = g_strdup(program);
+    jobs->store = g_strdup(store);
     g_mutex_init(&jobs->lock);
     g_cond_init(&jobs->changed);
     jobs->list = g_ptr_array_new_with_free_func(free_job);
@@ -96,6 +97,7 @@ void serve_jobs_free(ServeJobs *jobs)
     g_cond_clear(&jobs->changed);
     g_mutex_clear(&jobs->lock);
     g_free(jobs->program);
+    g_free(jobs->store);
     g_free(jobs);
 }
 

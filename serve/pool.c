@@ -19,7 +19,7 @@ typedef struct Worker {
 
 struct ServePool {
     char **words;       /* of a worker's command line */
-    char *program;
+    char *program, *store;
     GAsyncQueue *idle;  /* Worker* */
     int count;
 };
@@ -58,7 +58,7 @@ static void stop(Worker *worker)
     *worker = (Worker){.to = -1, .from = -1};
 }
 
-ServePool *serve_pool_new(const char *program, const char *const *how, int count, GError **error)
+ServePool *serve_pool_new(const char *program, const char *const *how, int count, const char *store, GError **error)
 {
     ServePool *pool = g_new0(ServePool, 1);
     g_autoptr(GPtrArray) words = g_ptr_array_new();
@@ -68,6 +68,7 @@ ServePool *serve_pool_new(const char *program, const char *const *how, int count
     g_ptr_array_add(words, NULL);
     pool->words = (char **)g_ptr_array_free(g_steal_pointer(&words), FALSE);
     pool->program = g_strdup(program);
+    pool->store = g_strdup(store);
     pool->idle = g_async_queue_new();
     for (; pool->count < count; pool->count++) {
         Worker *worker = g_new0(Worker, 1);
@@ -91,6 +92,7 @@ void serve_pool_free(ServePool *pool)
     g_async_queue_unref(pool->idle);
     g_strfreev(pool->words);
     g_free(pool->program);
+    g_free(pool->store);
     g_free(pool);
 }
 
@@ -176,5 +178,6 @@ bool serve_ask_pool(const ServeQuestion *question, GString *out, GString *said, 
     ServePool *p = pool;
     if (strcmp(question->tool->name, "run") == 0 || strcmp(question->tool->name, "explain") == 0)
         return ask_worker(p, question, out, error);
-    return serve_ask_program(question, out, said, p->program, error);
+    const ServeWatch watch = {.store = p->store};
+    return serve_ask_watched(question, out, said, p->program, &watch, error);
 }

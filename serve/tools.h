@@ -51,6 +51,7 @@ typedef struct ServeQuestion {
     const ServeTool *tool;
     GPtrArray *words; /* char*, owned, without the program and a NULL at its end */
     char *folder;     /* NULL: no files */
+    char *key;        /* the same for the same arguments of the same tool */
     double seconds;
 } ServeQuestion;
 
@@ -75,6 +76,7 @@ typedef struct ServeWatch {
     ServeGoOn go_on;
     void *data;
     int nice;
+    const char *store; /* a folder where answers are kept, and looked for first; NULL: none */
 } ServeWatch;
 
 enum { SERVE_JOB_NICE = 10 };

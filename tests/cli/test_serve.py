@@ -220,6 +220,25 @@ def test_token():
         other.stdout.close()
 
 
+def test_store():
+    """A kept answer outlives the server, however that ends, and is not worked out again."""
+    with tempfile.TemporaryDirectory() as store:
+        body = {"scenario": SMALL, "set": {"parallel.tensor": "auto"}}
+        seconds = []
+        for _ in range(2):
+            other = subprocess.Popen([binary, "serve", "--port", "0", "--quiet", "--store", store], stdout=subprocess.PIPE, text=True,
+                                     env={**os.environ, "TMPDIR": store})
+            at = int(re.search(r":(\d+)/", other.stdout.readline())[1])
+            response, data = request("POST", "/api/search", body, at=at)
+            assert response.status == 200, data
+            seconds.append(json.loads(data)["answer"]["seconds"])
+            other.kill()
+            other.wait(30)
+            other.stdout.close()
+        assert seconds[0] == seconds[1], seconds  # what it took then, to the microsecond
+        assert len([f for f in os.listdir(store) if f.endswith(".json")]) == 1
+
+
 try:
     for name, test in list(globals().items()):
         if name.startswith("test_"):
