@@ -101,6 +101,31 @@ static void test_idle(void)
     orr_arena_free(arena);
 }
 
+/* Without faults of its own a run has days with failures from CAMPAIGN_ASSUMED_GPUS GPUs on, and only where it has days. */
+static void test_assumed(void)
+{
+    static const struct {
+        int gpus_less;
+        double days_frac;
+        bool filled;
+    } cases[] = {{0, 1, true}, {1, 1, false}, {0, 0, false}, {1, 0, false}};
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    CampaignAssumed assumed;
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const Report plain = run(NULL, spec, arena);
+    spec->faults.given = false;
+    g_assert_true(campaign_assumed_load(&assumed, &error));
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Report report = plain;
+        report.gpus = CAMPAIGN_ASSUMED_GPUS - cases[i].gpus_less;
+        report.days *= cases[i].days_frac;
+        g_assert_true(campaign_effective_fill(&assumed, "assumed", arena, &report, &error));
+        g_assert_cmpint(report.effective.days > 0, ==, cases[i].filled);
+    }
+    orr_arena_free(arena);
+}
+
 static void test_refused(void)
 {
     static const char *const bad[] = {"power_cap_w=701", "power_cap_w=100", "power_cap_w=-5",
@@ -125,6 +150,7 @@ static void test_refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/power/assumed", test_assumed);
     g_test_add_func("/power/sold-with-less", test_sold_with_less);
     g_test_add_func("/power/cap", test_cap);
     g_test_add_func("/power/idle", test_idle);

@@ -174,6 +174,53 @@ static void test_gathers(void)
     g_assert_cmpfloat(below[1], <, below[0] + 0.01);
 }
 
+/* The replay of one point. */
+static int64_t replay_of(SearchSpace *space, SearchId id)
+{
+    SearchTables *tables = search_tables_new(space);
+    SearchWorker *worker = search_worker_new(space, tables);
+    int64_t replay_ps = 0;
+    double bytes = 0;
+    fixture_fill_table(tables, &space->groups[id.group]);
+    search_replay_point(worker, id, &replay_ps, &bytes);
+    search_worker_free(worker);
+    search_tables_free(tables);
+    return replay_ps;
+}
+
+/* Passes beside gathers that take a share of the SMs last longer by it: never shorter than beside gathers that take none, and
+ * somewhere longer. */
+static void test_gathers_take_sms(void)
+{
+    GRand *rand = g_rand_new_with_seed(11);
+    int points = 0, longer = 0;
+    for (int i = 0; i < DRAWS(40); i++) {
+        g_autofree Spec *spec = fixture_space_of(rand, i, false, "megatron-core"), *free_of = NULL;
+        spec->execution.framework.data_parallel.gathers_begin = SPEC_GATHERS_STEP;
+        spec->execution.overlap = SPEC_OVERLAP_PARAM_GATHER;
+        spec->search.zero = (SpecChoices){.count = 1, .value = {1}};
+        spec->cluster.scale_out_bytes_per_s_per_gpu /= 1 << g_rand_int_range(rand, 0, 4);
+        free_of = g_memdup2(spec, sizeof *spec);
+        SpecCollectiveModel *models[] = {&free_of->cluster.collectives,
+                                         &free_of->cluster.accelerator.model.collectives};
+        for (gsize k = 0; k < G_N_ELEMENTS(models); k++)
+            models[k]->ring_sm_frac = models[k]->nvls_sm_frac = models[k]->net_sm_frac = 0;
+        SearchSpace *taking = search_space_new(spec), *leaving = search_space_new(free_of);
+        g_assert_cmpint(search_space_count(taking), ==, search_space_count(leaving));
+        for (int k = 0; search_space_count(taking) > 0 && k < 12; k++, points++) {
+            const SearchId id = fixture_random_id(rand, taking);
+            const int64_t with_ps = replay_of(taking, id), without_ps = replay_of(leaving, id);
+            g_assert_cmpint(with_ps, >=, without_ps);
+            longer += with_ps > without_ps;
+        }
+        search_space_free(taking);
+        search_space_free(leaving);
+    }
+    g_test_message("%d points, %d longer", points, longer);
+    g_assert_cmpint(longer, >, points / 10);
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -181,5 +228,6 @@ int main(int argc, char **argv)
     g_test_add_func("/search/bounds-of-hosts-below-simulation", test_hosts);
     g_test_add_func("/search/pairs-below-simulation", test_pairs);
     g_test_add_func("/search/gathers-below-simulation", test_gathers);
+    g_test_add_func("/search/gathers-take-sms", test_gathers_take_sms);
     return g_test_run();
 }

@@ -87,6 +87,27 @@ static void closed_forms(void)
     orr_arena_free(arena);
 }
 
+static int copies_of(const SimPlan *plan, OrrArena *arena)
+{
+    const SimResult result = fixture_run(plan, false, arena, NULL);
+    int copies = 0;
+    for (int64_t i = 0; i < result.span_count; i++)
+        copies += result.spans[i].tag == SIM_TAG_OFFLOAD;
+    return copies;
+}
+
+/* A layer of which nothing leaves is not copied: one copy out and one back for each of the others. */
+static void nothing_leaves(void)
+{
+    OrrArena *arena = orr_arena_new();
+    SimPlan plan = stage_plan(arena, 6, 3, 3, 6, 2);
+    g_assert_cmpint(copies_of(&plan, arena), ==, 2 * 3);
+    plan.stages[0].segments[1].copy_out = plan.stages[0].segments[1].copy_back = (SimWork){0};
+    plan.stages[0].segments[1].leaving_bytes = 0;
+    g_assert_cmpint(copies_of(&plan, arena), ==, 2 * 2);
+    orr_arena_free(arena);
+}
+
 static bool run(const char *const *sets, Report *ret_report, OrrArena *arena, GError **error)
 {
     static const char text[] =
@@ -210,6 +231,7 @@ static void modules(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/offload/nothing-leaves", nothing_leaves);
     g_test_add_func("/offload/recurrence", recurrence);
     g_test_add_func("/offload/closed-forms", closed_forms);
     g_test_add_func("/offload/scenarios", scenarios);
