@@ -11,9 +11,9 @@
 static const ReportOptions spans = {.record = SIM_RECORD_SPANS, .ideal = true};
 
 /* Pipelines of either kind, sharded weights, offload, experts, one GPU, costs of layers without kernels. */
-static const char *const examples[] = {"gpt3-175b-interleaved", "deepseek-v3-pair", "superoffload_gh200",
-                                       "fsdp_8b_8h100",         "gpt2-xl-1gpu",     "llama3-8b-dpo",
-                                       "moe-by-layer",          "alexnet_2gpu"};
+static const char *const examples[] = {"naive-4gpu",    "deepseek-v3-pair", "superoffload_gh200",
+                                       "fsdp_8b_8h100", "gpt2-xl-1gpu",     "llama3-8b-dpo",
+                                       "moe-by-layer",  "alexnet_2gpu"};
 
 static void check_kernel(const TraceRank *a, const TraceRank *b, guint i)
 {
