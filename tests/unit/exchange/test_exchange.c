@@ -84,7 +84,7 @@ static void test_round_trips(void)
         trip_folder("measurements", trips);
     for (int format = FIRST; format <= LAST; format++) {
         g_test_message("%s: %d round trips", orr_word(&exchange_words_format, format), trips[format]);
-        g_assert_cmpint(trips[format], >, 5);
+        g_assert_cmpint(trips[format], >, SANITIZED ? 2 : 5); /* examples alone */
     }
 }
 
