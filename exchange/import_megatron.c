@@ -105,9 +105,20 @@ static void take_older_model(const MegatronNames *names)
     exchange_import_move(names->import, "pad-vocab-size-to", "model.vocab");
 }
 
+/* A model that is there as a whole, not fields that --set gave it. */
+static bool has_model(const MegatronNames *names)
+{
+    static const char *const marks[] = {"model.preset", "model.layers", "model.hidden", "model.name"};
+    const OrrJson *model = exchange_import_at(names->import, "model");
+    bool has = model != NULL && orr_json_type(model) != ORR_JSON_OBJECT;
+    for (gsize i = 0; i < G_N_ELEMENTS(marks); i++)
+        has = has || exchange_import_at(names->import, marks[i]) != NULL;
+    return has;
+}
+
 static void take_model(const MegatronNames *names)
 {
-    const bool had_model = exchange_import_at(names->import, "model") != NULL;
+    const bool had_model = has_model(names);
     const bool shape = megatron_text(names, "num-layers", "model.num_layers") != NULL;
     if (!had_model && shape) {
         g_autofree char *name = g_path_get_basename(names->import->path);
@@ -388,6 +399,41 @@ static void take_data(const MegatronNames *names)
     take_instances(names);
 }
 
+/* A tenth of the hidden states and of the attention's weights are dropped where a launch says nothing: a script that wants none
+ * says 0. Source: megatron/training/arguments.py, transformer_config.py */
+static void take_silent_dropout(const MegatronNames *names)
+{
+    if (names->bridge || megatron_text(names, "num-layers", NULL) == NULL ||
+        exchange_import_at(names->import, "model.dropout_frac") != NULL)
+        return;
+    exchange_import_native(names->import, "model.dropout_frac", "0.1");
+    if (names->import->loss != NULL)
+        exchange_loss_default(names->import->loss, "dropout 0.1, as --hidden-dropout is not given; for none "
+                                                   "--hidden-dropout 0 --attention-dropout 0");
+}
+
+/* GPT-2's vocabulary, padded as Megatron pads it, where no size is given. Source: megatron/training/tokenizer/tokenizer.py,
+ * _vocab_size_with_padding */
+static void take_vocabulary(const MegatronNames *names)
+{
+    enum { GPT2_TOKENS = 50257 };
+    const char *type = names->bridge ? NULL : exchange_import_text(names->import, "tokenizer-type");
+    int each = 128;
+    if (type == NULL || strcmp(type, "GPT2BPETokenizer") != 0 ||
+        megatron_text(names, "num-layers", NULL) == NULL ||
+        exchange_import_at(names->import, "model.vocab") != NULL)
+        return;
+    exchange_import_int(names->import, "make-vocab-size-divisible-by", &each);
+    const int multiple =
+        CLAMP(each, 1, 65536) * CLAMP(exchange_import_doc_int(names->import, "parallel.tensor", 1), 1, 1024);
+    if (names->import->loss != NULL)
+        exchange_loss_default(
+            names->import->loss,
+            "the 50,257 words of GPT2BPETokenizer, padded by --make-vocab-size-divisible-by");
+    exchange_import_native_int(names->import, "model.vocab",
+                               (GPT2_TOKENS + multiple - 1) / multiple * multiple);
+}
+
 static void import_named(ExchangeImport *import, bool bridge)
 {
     const MegatronNames names = {import, bridge};
@@ -395,6 +441,8 @@ static void import_named(ExchangeImport *import, bool bridge)
     take_model(&names);
     take_pipeline(&names);
     take_expert_tensor(&names);
+    take_silent_dropout(&names);
+    take_vocabulary(&names);
     take_data(&names);
     megatron_take_training(&names);
 }

@@ -8,6 +8,7 @@ void exchange_loss_init(ExchangeLoss *loss)
 {
     *loss = (ExchangeLoss){.changes = g_ptr_array_new_with_free_func(g_free),
                            .harmless = g_ptr_array_new_with_free_func(g_free),
+                           .defaults = g_ptr_array_new_with_free_func(g_free),
                            .placeholders = g_ptr_array_new_with_free_func(g_free)};
 }
 
@@ -15,6 +16,7 @@ void exchange_loss_clear(ExchangeLoss *loss)
 {
     g_clear_pointer(&loss->changes, g_ptr_array_unref);
     g_clear_pointer(&loss->harmless, g_ptr_array_unref);
+    g_clear_pointer(&loss->defaults, g_ptr_array_unref);
     g_clear_pointer(&loss->placeholders, g_ptr_array_unref);
 }
 
@@ -41,6 +43,11 @@ void exchange_loss_harmless(ExchangeLoss *loss, const char *text)
     add(loss->harmless, text);
 }
 
+void exchange_loss_default(ExchangeLoss *loss, const char *text)
+{
+    add(loss->defaults, text);
+}
+
 static void append_names(const GPtrArray *names, GString *out)
 {
     enum { MOST = 60 };
@@ -64,6 +71,9 @@ void exchange_loss_write(const ExchangeLoss *loss, GString *out)
         g_string_append(out, "nothing");
     append_names(loss->harmless, out);
     g_string_append_c(out, '\n');
+    for (guint i = 0; i < loss->defaults->len; i++)
+        g_string_append_printf(out, "Default of the framework: %s\n",
+                               (const char *)g_ptr_array_index(loss->defaults, i));
     if (loss->placeholders->len == 0)
         return;
     g_string_append(out, "Placeholders that nobody gave: ");

@@ -144,6 +144,10 @@ static void test_values(void)
          "execution.overlap", "[\"grad_reduce\",\"param_gather\"]", EXCHANGE_FORMAT_DEEPSPEED},
         {"--num-layers 2 --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion",
          "execution.framework.kernels.fused_grad_accumulation", "false", EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 2", "model.dropout_frac", "0.1", EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 2 --hidden-dropout 0", "model.dropout_frac", "0", EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 2 --tensor-model-parallel-size 4 --tokenizer-type GPT2BPETokenizer", "model.vocab",
+         "50688", EXCHANGE_FORMAT_MEGATRON}, /* 99 x 4 x 128 */
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_auto(ExchangeLoss) loss;
