@@ -30,8 +30,7 @@ static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
 static bool eager_mla_rope(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return execution->framework.kernels.fused_rope && !execution->framework.kernels.fused_mla_rope &&
-           !execution->compiled;
+    return execution->framework.kernels.rope == SPEC_ROPE_FUSED_NOT_LATENT && !execution->compiled;
 }
 
 /* Keys put together from their two halves, values apart from them: views, where no kernel rotates as well. */
@@ -52,7 +51,8 @@ static void push_keys_and_values(const CostShape *shape, CostPass pass, CostOps 
  * part is cleared whole and added. */
 static double rope_joins(const CostShape *shape, CostPass pass)
 {
-    return !shape->spec->execution.framework.kernels.rope_joins ? 0 : (pass == COST_FORWARD ? 1 : 2);
+    const bool joins = shape->spec->execution.framework.kernels.rope == SPEC_ROPE_HALVES_JOINED;
+    return !joins ? 0 : (pass == COST_FORWARD ? 1 : 2);
 }
 
 /* Models of Hugging Face and Megatron's own code; with Transformer Engine what its kernel does not take, cosines and sines
@@ -64,8 +64,8 @@ static double rope_joins(const CostShape *shape, CostPass pass)
 static void push_rope_by_halves(const CostShape *shape, CostPass pass, double elements, CostOps *ops)
 {
     const CostModule module = COST_MODULE_ATTENTION_PROJECTION;
-    const bool forward = pass == COST_FORWARD, fused = shape->spec->execution.framework.kernels.fused_rope;
-    const double joins = fused ? 0 : rope_joins(shape, pass);
+    const bool forward = pass == COST_FORWARD;
+    const double joins = rope_joins(shape, pass);
     const double e = shape->element_bytes, turned = forward ? 3.5 : 2.5;
     cost_push_by_element(ops, "rotate", module, elements, turned, cost_both_ways(turned * e, turned * e),
                          forward ? 10 : 6);
@@ -82,13 +82,13 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     const bool mla = model->mla.kv_lora_rank > 0;
-    const bool fused = execution->framework.kernels.fused_rope || execution->compiled;
+    const SpecRope rope = execution->framework.kernels.rope;
+    const bool fused = rope >= SPEC_ROPE_FUSED || execution->compiled;
     if (mla && eager_mla_rope(shape)) {
         push_mla_rope(shape, pass, ops);
         return;
     }
-    const bool halves =
-        !execution->compiled && (fused ? model->rope_scaled : execution->framework.kernels.rope_by_halves);
+    const bool halves = !execution->compiled && (fused ? model->rope_scaled : rope != SPEC_ROPE_COMPLEX);
     if (halves && !mla) {
         push_rope_by_halves(shape, pass, shape->tokens * width, ops);
         return;
@@ -201,10 +201,10 @@ static void push_qkv_bias(const CostShape *shape, CostPass pass, double width, C
 {
     const SpecBiases biases = shape->spec->model.biases;
     const SpecExecution *execution = &shape->spec->execution;
-    const SpecRecipeKernels *kernels = &execution->framework.kernels;
+    const SpecBias bias = execution->framework.kernels.bias;
     const bool forward = pass == COST_FORWARD;
-    const bool summed = kernels->bias_in_product && !forward && !execution->compiled;
-    if (!(kernels->qkv_bias_apart || summed) || pass == COST_BACKWARD_INPUT ||
+    const bool summed = bias == SPEC_BIAS_IN_PRODUCT && !forward && !execution->compiled;
+    if (!(bias == SPEC_BIAS_QKV_APART || summed) || pass == COST_BACKWARD_INPUT ||
         (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
         return;
     const double e = shape->element_bytes;

@@ -83,7 +83,7 @@ static bool softmax_is_fused(const CostShape *shape)
     const SpecFramework *framework = &shape->spec->execution.framework;
     const double rows = shape->batch * shape->heads;
     return shape->spec->execution.compiled ||
-           (framework->kernels.fused_softmax &&
+           (framework->kernels.softmax >= SPEC_SOFTMAX_FUSED &&
             fmod(rows, fmax(1, framework->kernels.fused_softmax_rows)) == 0);
 }
 
@@ -113,7 +113,8 @@ static const CostMoved full_mask = {.read = 42, .written = 39};
 
 static bool softmax_upcasts(const CostShape *shape, bool fused)
 {
-    return !fused && shape->spec->execution.framework.kernels.softmax_upcasts_fp32;
+    const SpecSoftmax softmax = shape->spec->execution.framework.kernels.softmax;
+    return !fused && softmax >= SPEC_SOFTMAX_EAGER;
 }
 
 /* XLA: the maximum and the sum of a row in a kernel each, that of its gradient times the result in another, which read what
@@ -136,7 +137,7 @@ static void push_scores(const CostShape *shape, CostOps *ops, double scores, boo
         kernels = backward ? 2 : 3;
         moved.read *= kernels;
     } else if (!fused) {
-        const bool added = shape->spec->execution.framework.kernels.additive_mask;
+        const bool added = shape->spec->execution.framework.kernels.softmax == SPEC_SOFTMAX_NARROW_ADDED;
         const int narrow = backward ? NARROW_SOFTMAX_BACKWARD_KERNELS : NARROW_SOFTMAX_KERNELS;
         const int sum = backward ? ADDED_MASK_BACKWARD_KERNELS : ADDED_MASK_KERNELS;
         kernels = added ? sum : narrow;
@@ -150,7 +151,7 @@ static void push_softmax(const CostShape *shape, CostOps *ops, double queries, d
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     const double rows = shape->batch * heads * queries;
-    const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
+    const bool waits = fused && shape->spec->execution.framework.kernels.softmax == SPEC_SOFTMAX_FUSED_MASKED;
     if (waits) {
         cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys, full_mask,
                          FULL_MASK_KERNELS);

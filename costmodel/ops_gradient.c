@@ -33,15 +33,15 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     }
     CostOp *op =
         cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
-    const bool fused = shape->spec->execution.framework.kernels.fused_grad_accumulation;
+    const SpecGradientSum how = shape->spec->execution.framework.kernels.gradient_sum;
+    const bool fused = how == SPEC_SUM_IN_PRODUCT;
     const int gemm = ops->count - 1;
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
     op->u.gemm.accumulate = fused && shape->accumulates;
     if (!fused && shape->accumulates) {
         const double elements = size[0] * size[1] * groups, e = shape->element_bytes,
                      sum_bytes = shape->accumulate_fp32 ? 4 : e;
-        const bool upcast =
-            shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
+        const bool upcast = shape->accumulate_fp32 && how == SPEC_SUM_WIDENED;
         if (upcast) { /* PyTorch's cast to a wider type takes element by element [PyTorchByElement] */
             cost_push_by_element(ops, "widen gradient", module, elements, 1, cost_both_ways(e, sum_bytes), 1);
         }

@@ -204,9 +204,9 @@ static void push_loss(const CostShape *shape, CostOps *ops, CostMemoryKernel ker
 static int vocab_align(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    const SpecRecipeKernels *kernels = &execution->framework.kernels;
+    const SpecVocabRows rows = execution->framework.kernels.vocab_rows;
     const double vocab = ceil(shape->spec->model.vocab / (double)shape->tensor);
-    if (!kernels->odd_vocab || (execution->compiled && kernels->compiler_pads)) {
+    if (rows == SPEC_VOCAB_PADDED || (execution->compiled && rows == SPEC_VOCAB_COMPILER_PADS)) {
         return 0;
     }
     for (int align = 4; align >= 1; align /= 2) {

@@ -80,7 +80,7 @@ static void push_table_gradient(const CostShape *shape, CostOps *ops)
     const double rows = shape->tokens * shape->hidden, e = shape->stream_bytes;
     const double own = cost_weight_wire_bytes(shape->spec), sum = shape->accumulate_fp32 ? 4 : own;
     const CostModule module = COST_MODULE_EMBEDDING;
-    if (!shape->spec->execution.framework.kernels.table_gradient) {
+    if (shape->spec->execution.framework.kernels.embedding != SPEC_EMBEDDING_TABLE) {
         cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, rows, cost_both_ways(e + 4, 4),
                          2);
         return;
@@ -100,7 +100,7 @@ static void push_lookup(const CostShape *shape, CostPass pass, CostOps *ops)
     const double elements = shape->tokens * shape->hidden, e = shape->stream_bytes;
     const CostModule module = COST_MODULE_EMBEDDING;
     const bool forward = pass == COST_FORWARD;
-    if (!shape->spec->execution.framework.kernels.onehot_embedding) {
+    if (shape->spec->execution.framework.kernels.embedding != SPEC_EMBEDDING_ONE_HOT) {
         if (forward)
             cost_push_memory(ops, "token rows", module, COST_MEMORY_PERMUTE, elements, cost_both_ways(e, e),
                              2);

@@ -16,9 +16,9 @@ static const struct {
 /* What GELU runs as in a layer without a gate. */
 static SpecGelu gelu_that_runs(const Spec *spec)
 {
-    const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
-    const bool one = spec->model.gated_mlp || spec->execution.compiled || kernels->fused_bias_gelu;
-    return one ? SPEC_GELU_KERNEL : kernels->gelu;
+    const SpecGelu gelu = spec->execution.framework.kernels.gelu;
+    const bool one = spec->model.gated_mlp || spec->execution.compiled || gelu == SPEC_GELU_FUSED_BIAS;
+    return one ? SPEC_GELU_KERNEL : gelu;
 }
 
 /* Gate and up are halves of one product's rows: views. The kernels that read one, of `e` bytes an element, address each
@@ -44,7 +44,7 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     const SpecExecution *execution = &shape->spec->execution;
     const bool fused =
         execution->compiled || (model->gated_mlp ? execution->framework.kernels.fused_swiglu
-                                                 : execution->framework.kernels.fused_bias_gelu);
+                                                 : execution->framework.kernels.gelu == SPEC_GELU_FUSED_BIAS);
     const double e = shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
@@ -55,8 +55,8 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     int kernels = 1;
     if (!fused &&
         (model->gated_mlp ||
-         !execution->framework.kernels
-              .bias_in_product)) { /* gated backward: two products of 2 + 1, the activation's 2 + 1, and copies of both halves */
+         execution->framework.kernels.bias !=
+             SPEC_BIAS_IN_PRODUCT)) { /* gated backward: two products of 2 + 1, the activation's 2 + 1, and copies of both halves */
         const double copies = gated && backward ? 2 * execution->framework.kernels.gate_backward_copies : 0;
         read += (gated && backward ? 3 : 1) + copies;
         written += 1 + copies;

@@ -32,7 +32,8 @@ static const NormChain widened_norm = {{.read = 4, .written = 2}, 1, {.read = 2,
 /* PyTorch's layer norm is one kernel forward. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu */
 bool cost_norm_spelled_out(const Spec *spec)
 {
-    return spec->execution.framework.kernels.norm_upcasts_fp32 && spec->model.norm == SPEC_NORM_RMSNORM;
+    return spec->execution.framework.kernels.norm == SPEC_NORM_KERNEL_EAGER &&
+           spec->model.norm == SPEC_NORM_RMSNORM;
 }
 
 /* PyTorch's kernels, or what its compiler makes, where the recipe has PyTorch's gradient of the weight. */
@@ -115,7 +116,7 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     const bool eager = cost_norm_spelled_out(shape->spec) && !execution->compiled;
     const bool wide = in > shape->element_bytes;
     const int sums = sums_apart(shape, pass);
-    if (execution->framework.kernels.norm_on_fp32_copy && !wide && !execution->compiled) {
+    if (execution->framework.kernels.norm == SPEC_NORM_KERNEL_COPY && !wide && !execution->compiled) {
         push_widened(shape, ops, pass, elements);
     } else if (eager && pass == COST_FORWARD) {
         push_chain(ops, wide ? &wide_norm : &eager_norm, elements);
@@ -182,7 +183,7 @@ int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, cons
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes,
                  r = shape->stream_bytes;
     const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL,
-               added = bias && !shape->spec->execution.framework.kernels.bias_in_product;
+               added = bias && shape->spec->execution.framework.kernels.bias != SPEC_BIAS_IN_PRODUCT;
     if (pass == COST_FORWARD) {
         const double apart = fused ? 0 : (dropout ? e : 0) + (added ? e : 0); /* passes of their own */
         const CostMoved each = cost_both_ways(e + r + apart, r + apart + (dropout ? 1 : 0));

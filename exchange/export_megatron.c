@@ -261,11 +261,10 @@ static void put_fsdp(const Export *export, const char *strategy)
     put_text(export, "ckpt-format", "checkpoint.ckpt_format", "fsdp_dtensor");
     put_switch(export, "no-gradient-accumulation-fusion", NULL, true);
     put_switch(export, NULL, "model.gradient_accumulation_fusion", false);
-    if (export->spec->execution.framework.kernels.fused_grad_accumulation)
-        settings_leave(
-            export->out,
-            "execution.framework.kernels.fused_grad_accumulation: Megatron-FSDP is launched without it, "
-            "the prediction has it");
+    if (export->spec->execution.framework.kernels.gradient_sum == SPEC_SUM_IN_PRODUCT)
+        settings_leave(export->out,
+                       "execution.framework.kernels.gradient_sum: Megatron-FSDP is launched without it, "
+                       "the prediction has it");
 }
 
 static void put_list(const Export *export, const char *name, const OrrWords *words, unsigned bits)

@@ -167,7 +167,7 @@ static char *bridge_framework(const MegatronNames *names, bool told, int deferre
     if (told)
         g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
     if (!fuses(names))
-        g_string_append(text, ", \"kernels\": {\"fused_grad_accumulation\": false}");
+        g_string_append(text, ", \"kernels\": {\"gradient_sum\": \"pass\"}");
     g_string_append_c(text, '}');
     return g_string_free(text, FALSE);
 }
@@ -188,8 +188,7 @@ static void take_framework(const MegatronNames *names)
             ? bridge_framework(names, told, deferred)
             : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
                               "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}%s}",
-                              deferred,
-                              fuses(names) ? "" : ", \"kernels\": {\"fused_grad_accumulation\": false}");
+                              deferred, fuses(names) ? "" : ", \"kernels\": {\"gradient_sum\": \"pass\"}");
     exchange_import_implied(names->import, "execution.framework", framework);
 }
 

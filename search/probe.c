@@ -269,7 +269,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, int k
 static bool passes_follow_recompute(const Spec *spec)
 {
     const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
-    return kernels->stacks_layers || kernels->norm_on_fp32_copy;
+    return kernels->stacks_layers || kernels->norm == SPEC_NORM_KERNEL_COPY;
 }
 
 static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)

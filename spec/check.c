@@ -444,15 +444,6 @@ static bool check_order(const Check *check)
     return false;
 }
 
-static bool check_biases(const Check *check)
-{
-    const SpecRecipeKernels *kernels = &check->spec->execution.framework.kernels;
-    return !(kernels->bias_in_product && kernels->qkv_bias_apart) ||
-           spec_check_fail(check,
-                           "execution.framework.kernels.qkv_bias_apart: true beside bias_in_product, which "
-                           "adds all biases in the products; give one of them");
-}
-
 bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
@@ -461,6 +452,6 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_8bit(&check) && check_powers(&check) && check_product(&check) && check_tensor(&check) &&
            spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
            check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           spec_check_tiles(&check) && spec_check_adapter(&check) && check_biases(&check) &&
-           check_order(&check) && spec_check_pipeline(&check);
+           spec_check_tiles(&check) && spec_check_adapter(&check) && check_order(&check) &&
+           spec_check_pipeline(&check);
 }

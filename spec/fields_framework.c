@@ -8,39 +8,33 @@
 #define SIZE(st, member, text)   SPEC_F_DOUBLE(st, member, ORR_UNIT_BYTES, 0, 1e14, "0", 0, text)
 
 static const SpecField kernels_fields[] = {
-    FLAG(SpecRecipeKernels, fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
+    SPEC_F_WORD(SpecRecipeKernels, softmax, &spec_words_softmax, "\"eager-fp32\"", 0,
+                "Scale, mask and softmax of unfused attention. eager-fp32 casts scores to fp32 and back. "
+                "eager-16bit multiplies the mask and subtracts; eager-16bit-added-mask adds it once. fused "
+                "is one kernel. fused-masked builds a mask anew each time; its softmax, a warp a row, waits "
+                "for each piece of the row."),
     SPEC_F_INT(SpecRecipeKernels, fused_softmax_rows, 1, 1024, "1", 0,
                "Heads that the fused softmax kernel takes at once. Ranks with another multiple of heads run "
                "unfused."),
-    FLAG(SpecRecipeKernels, fused_bias_gelu, "Bias and activation are one kernel."),
     SPEC_F_WORD(SpecRecipeKernels, gelu, &spec_words_gelu, "\"kernel\"", 0,
-                "An eager, ungated GELU: one kernel, or one for each operation of its erf or tanh formula."),
+                "An ungated GELU. kernel: one of its own. erf, tanh: one for each operation of its formula. "
+                "fused-bias: one with the bias."),
     FLAG(SpecRecipeKernels, fused_swiglu, "The gated activation is one kernel."),
     FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
-    FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
-    FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
-    FLAG(SpecRecipeKernels, rope_by_halves,
-         "Unfused rotary embedding joins negated halves. These are not contiguous, so the kernels run at "
-         "element-wise speed. False: complex numbers, at streaming speed."),
-    FLAG(SpecRecipeKernels, bias_in_product,
-         "Products add the bias themselves; its gradient is a sum apart (PyTorch's F.linear since 1.12)."),
-    FLAG(SpecRecipeKernels, qkv_bias_apart,
-         "The bias of queries, keys and values has its own kernels, compiled or not."),
-    SPEC_F_BOOL(SpecRecipeKernels, fused_mla_rope, "true", 0,
-                "Rotary embedding of latent attention (MLA) is one fused kernel."),
-    FLAG(SpecRecipeKernels, norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
-    FLAG(SpecRecipeKernels, norm_on_fp32_copy,
-         "A fused norm works on an fp32 copy of its input; the backward makes both again."),
-    SPEC_F_BOOL(
-        SpecRecipeKernels, softmax_upcasts_fp32, "true", 0,
-        "Unfused softmax casts scores to fp32 and back; false: it divides, masks and takes it in 16 bits."),
-    FLAG(SpecRecipeKernels, additive_mask,
-         "Unfused softmax applies the mask with one addition. If false: multiply, then subtract."),
+    SPEC_F_WORD(
+        SpecRecipeKernels, rope, &spec_words_rope, "\"complex\"", 0,
+        "Rotary position. complex: eager kernels on complex numbers, at streaming speed. halves: eager "
+        "kernels join negated halves, element by element. halves-joined also copies dimensions to those that "
+        "do not turn. fused: one kernel; fused-not-latent: except latent attention's (MLA)."),
+    SPEC_F_WORD(SpecRecipeKernels, bias, &spec_words_bias, "\"added\"", 0,
+                "Biases of linear layers. added: with the next kernel or in one of their own. in-product: by "
+                "the product (PyTorch's F.linear since 1.12), with a sum apart for the gradient. qkv-apart: "
+                "as added; queries, keys and values have their own kernels, compiled or not."),
+    SPEC_F_WORD(SpecRecipeKernels, norm, &spec_words_norm_kernel, "\"fused\"", 0,
+                "Norms. fused: one kernel. eager-fp32: RMSNorm as eager kernels with fp32 passes. fp32-copy: "
+                "fused, on an fp32 copy of its input that the backward makes again."),
     FLAG(SpecRecipeKernels, batches_heads,
          "Unfused attention copies queries, keys and values into one batch (torch.matmul of 4 dimensions)."),
-    FLAG(SpecRecipeKernels, masked_softmax,
-         "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
-         "for each piece of the row that it loads."),
     SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "Unfused SwiGLU: times the gradients of gate and up are copied into one tensor."),
     FLAG(SpecRecipeKernels, separate_projections,
@@ -68,11 +62,9 @@ static const SpecField kernels_fields[] = {
          "their cast, weights too; else the cast writes both."),
     FLAG(SpecRecipeKernels, saves_unquantized_inputs,
          "8-bit linear layers keep their input in 16 bits; else as they cast it."),
-    SPEC_F_BOOL(SpecRecipeKernels, fused_grad_accumulation, "true", 0,
-                "The weight-gradient product adds to the gradient; else a pass of its own does."),
-    FLAG(SpecRecipeKernels, gradient_upcast,
-         "Without fused_grad_accumulation, 16-bit gradients are cast to fp32 before they are accumulated in "
-         "fp32."),
+    SPEC_F_WORD(SpecRecipeKernels, gradient_sum, &spec_words_gradient_sum, "\"in-product\"", 0,
+                "What adds a weight's gradient to earlier micro-batches'. in-product: its product. pass: a "
+                "pass of its own. widened-pass: a pass behind a cast of 16-bit gradients to fp32."),
     FLAG(SpecRecipeKernels, recompute_stops_early,
          "Full recomputation ends with the last tensor that the backward needs."),
     FLAG(
@@ -110,19 +102,17 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, autocast,
          "Weights and the residual stream are fp32 (torch.autocast). Linear layers cast inputs and weights "
          "to 16 bits. Collectives carry fp32 weights."),
-    FLAG(SpecRecipeKernels, onehot_embedding,
-         "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
-    FLAG(SpecRecipeKernels, table_gradient,
-         "Every micro-batch fills a gradient of the whole embedding table and adds it to the sum, as "
-         "PyTorch's embedding in Megatron. False: only the rows used are added in place."),
+    SPEC_F_WORD(SpecRecipeKernels, embedding, &spec_words_embedding, "\"rows\"", 0,
+                "Token lookup. rows: gradients of the rows in use are added in place. table: each "
+                "micro-batch adds a gradient of the whole table to the sum (Megatron). one-hot: a product of "
+                "one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
     FLAG(SpecRecipeKernels, stacks_layers,
          "Layers are one compiled loop (lax.scan). Activations kept for the backward are copied into one "
          "buffer for all layers, and out of it again."),
-    FLAG(SpecRecipeKernels, odd_vocab,
-         "A tensor rank's part of the vocabulary is not padded to a multiple of 8. The head's backward "
-         "products then run on slower kernels."),
-    FLAG(SpecRecipeKernels, compiler_pads,
-         "Compiled, such products are padded all the same (Inductor since PyTorch 2.2)."),
+    SPEC_F_WORD(SpecRecipeKernels, vocab_rows, &spec_words_vocab_rows, "\"padded\"", 0,
+                "A tensor rank's part of the vocabulary. padded: a multiple of 8. odd: the head's backward "
+                "products run on slower kernels. compiler-pads: odd, but compiled products are padded "
+                "(Inductor since PyTorch 2.2)."),
     FLAG(SpecRecipeKernels, reductions_apart,
          "The compiler (XLA) does not fuse a reduction with what follows it. Norms and unfused softmax then "
          "read a row two or three times."),

@@ -10,21 +10,24 @@
 
 /* Which kernels run, fused, split, copied or cast. */
 typedef struct SpecRecipeKernels {
-    bool fused_softmax;
+    SpecSoftmax softmax;
     int fused_softmax_rows;
-    bool bias_in_product, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope,
-        norm_upcasts_fp32, norm_on_fp32_copy, masked_softmax, softmax_upcasts_fp32, additive_mask,
-        batches_heads;
+    SpecBias bias;
     SpecGelu gelu;
+    SpecRope rope;
+    SpecNormKernel norm;
+    SpecEmbedding embedding;
+    SpecGradientSum gradient_sum;
+    SpecVocabRows vocab_rows;
+    bool fused_swiglu, fused_dropout_add, batches_heads;
     double gate_backward_copies;
-    bool separate_projections, rope_joins, rope_by_halves, qkv_bias_apart;
+    bool separate_projections;
     double attention_speed_frac;
     bool early_cudnn, latent_heads_blackwell, casts_order_scales;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
-        fused_grad_accumulation, gradient_upcast, recompute_stops_early, pageable_checkpoints, compiler,
-        autocast, onehot_embedding, table_gradient, stacks_layers, one_pass_norm_backward, odd_vocab,
-        compiler_pads, reductions_apart, selective_keeps_products;
+        recompute_stops_early, pageable_checkpoints, compiler, autocast, stacks_layers,
+        one_pass_norm_backward, reductions_apart, selective_keeps_products;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
     unsigned overlaps;        /* bits of SpecOverlap */

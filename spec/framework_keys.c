@@ -1,9 +1,10 @@
-/* spec/framework_keys.c - ungrouped keys of a framework move into the groups of its recipe. */
+/* spec/framework_keys.c - keys of a framework as recipes had them once: without groups, or where a word says it today. */
 #include "spec/framework_keys.h"
 
 #include <string.h>
 
 #include "spec/fields.h"
+#include "spec/read.h"
 
 /* Keys that have another name in their group. */
 static const struct {
@@ -25,6 +26,53 @@ static const struct {
     {"kernels", "qkv_backward_copies", "copies are entries of the list ops"},
 };
 
+/* Keys whose facts are words of another key today, in the order in which they are read: `from` is what that key must say
+ * for the row to count, any of the words between bars; NULL: whatever it says. */
+static const struct {
+    const char *old, *value, *from, *today, *to;
+} translated[] = {
+    {"kernels.fused_rope", "false", "fused|fused-not-latent", "kernels.rope", "complex"},
+    {"kernels.rope_by_halves", "false", "halves|halves-joined", "kernels.rope", "complex"},
+    {"kernels.rope_by_halves", "true", "complex", "kernels.rope", "halves"},
+    {"kernels.rope_joins", "false", "halves-joined", "kernels.rope", "halves"},
+    {"kernels.rope_joins", "true", "halves", "kernels.rope", "halves-joined"},
+    {"kernels.fused_rope", "true", "complex|halves|halves-joined", "kernels.rope", "fused"},
+    {"kernels.fused_mla_rope", "true", "fused-not-latent", "kernels.rope", "fused"},
+    {"kernels.fused_mla_rope", "false", "fused", "kernels.rope", "fused-not-latent"},
+    {"kernels.norm_upcasts_fp32", "false", "eager-fp32", "kernels.norm", "fused"},
+    {"kernels.norm_upcasts_fp32", "true", "fused", "kernels.norm", "eager-fp32"},
+    {"kernels.norm_on_fp32_copy", "false", "fp32-copy", "kernels.norm", "fused"},
+    {"kernels.norm_on_fp32_copy", "true", NULL, "kernels.norm", "fp32-copy"},
+    {"kernels.fused_softmax", "false", "fused|fused-masked", "kernels.softmax", "eager-fp32"},
+    {"kernels.softmax_upcasts_fp32", "true", "eager-16bit|eager-16bit-added-mask", "kernels.softmax",
+     "eager-fp32"},
+    {"kernels.softmax_upcasts_fp32", "false", "eager-fp32", "kernels.softmax", "eager-16bit"},
+    {"kernels.additive_mask", "false", "eager-16bit-added-mask", "kernels.softmax", "eager-16bit"},
+    {"kernels.additive_mask", "true", "eager-16bit", "kernels.softmax", "eager-16bit-added-mask"},
+    {"kernels.fused_softmax", "true", "eager-fp32|eager-16bit|eager-16bit-added-mask", "kernels.softmax",
+     "fused"},
+    {"kernels.masked_softmax", "false", "fused-masked", "kernels.softmax", "fused"},
+    {"kernels.masked_softmax", "true", "fused", "kernels.softmax", "fused-masked"},
+    {"kernels.fused_bias_gelu", "false", "fused-bias", "kernels.gelu", "kernel"},
+    {"kernels.fused_bias_gelu", "true", NULL, "kernels.gelu", "fused-bias"},
+    {"kernels.qkv_bias_apart", "false", "qkv-apart", "kernels.bias", "added"},
+    {"kernels.bias_in_product", "false", "in-product", "kernels.bias", "added"},
+    {"kernels.bias_in_product", "true", NULL, "kernels.bias", "in-product"},
+    {"kernels.qkv_bias_apart", "true", "added", "kernels.bias", "qkv-apart"},
+    {"kernels.table_gradient", "false", "table", "kernels.embedding", "rows"},
+    {"kernels.table_gradient", "true", "rows", "kernels.embedding", "table"},
+    {"kernels.onehot_embedding", "false", "one-hot", "kernels.embedding", "rows"},
+    {"kernels.onehot_embedding", "true", NULL, "kernels.embedding", "one-hot"},
+    {"kernels.fused_grad_accumulation", "false", "in-product", "kernels.gradient_sum", "pass"},
+    {"kernels.gradient_upcast", "false", "widened-pass", "kernels.gradient_sum", "pass"},
+    {"kernels.gradient_upcast", "true", "pass", "kernels.gradient_sum", "widened-pass"},
+    {"kernels.fused_grad_accumulation", "true", NULL, "kernels.gradient_sum", "in-product"},
+    {"kernels.odd_vocab", "false", NULL, "kernels.vocab_rows", "padded"},
+    {"kernels.odd_vocab", "true", "padded", "kernels.vocab_rows", "odd"},
+    {"kernels.compiler_pads", "false", "compiler-pads", "kernels.vocab_rows", "odd"},
+    {"kernels.compiler_pads", "true", "odd", "kernels.vocab_rows", "compiler-pads"},
+};
+
 static bool has_key(const SpecTable *table, const char *key)
 {
     for (int i = 0; i < table->count; i++)
@@ -41,6 +89,9 @@ char *spec_framework_grouped_key(const char *flat)
     for (guint i = 0; i < G_N_ELEMENTS(deleted); i++)
         if (strcmp(deleted[i].key, flat) == 0)
             return g_strconcat(deleted[i].group, ".", flat, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++)
+        if (strcmp(strchr(translated[i].old, '.') + 1, flat) == 0)
+            return g_strdup(translated[i].old);
     const SpecTable *framework = &spec_table_framework;
     for (int i = 0; i < framework->count; i++) {
         const SpecField *group = &framework->fields[i];
@@ -82,30 +133,118 @@ bool spec_framework_group_keys(OrrJsonDoc *doc, const char *where, const char *k
     return true;
 }
 
+static void remove_member(OrrJsonDoc *doc, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", 2);
+    OrrJsonDoc *rest = orr_json_copy(orr_json_member(orr_json_root(doc), keys[0]), orr_json_name(doc));
+    orr_json_remove(rest, keys[1]);
+    orr_json_take(doc, keys[0], rest);
+}
+
 static void drop_deleted(OrrJsonDoc *doc, const char *where, GPtrArray *notes)
 {
     for (guint i = 0; i < G_N_ELEMENTS(deleted); i++) {
-        const OrrJson *group = orr_json_member(orr_json_root(doc), deleted[i].group);
-        if (group == NULL || orr_json_type(group) != ORR_JSON_OBJECT ||
-            orr_json_member(group, deleted[i].key) == NULL)
+        g_autofree char *path = g_strconcat(deleted[i].group, ".", deleted[i].key, NULL);
+        if (grouped_member(orr_json_root(doc), path) == NULL)
             continue;
-        OrrJsonDoc *rest = orr_json_copy(group, where);
-        orr_json_remove(rest, deleted[i].key);
-        g_autofree char *value = orr_json_dump(orr_json_root(rest));
-        const bool set = orr_json_set(doc, deleted[i].group, value, NULL);
-        g_assert(set); /* an object for an object */
-        orr_json_free(rest);
+        remove_member(doc, path);
         if (notes != NULL)
             g_ptr_array_add(notes,
-                            g_strdup_printf("%s: %s.%s is no key of frameworks any more and does nothing: %s",
-                                            where, deleted[i].group, deleted[i].key, deleted[i].why));
+                            g_strdup_printf("%s: %s is no key of frameworks any more and does nothing: %s",
+                                            where, path, deleted[i].why));
     }
+}
+
+static bool is_among(const char *word, const char *words)
+{
+    g_auto(GStrv) list = g_strsplit(words, "|", -1);
+    return g_strv_contains((const char *const *)list, word);
+}
+
+/* What the framework says at `path`, or the default of its field; g_free. */
+static char *word_at(const OrrJson *framework, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", 2);
+    const OrrJson *node = grouped_member(framework, path);
+    const SpecField *group = spec_table_find(&spec_table_framework, keys[0]);
+    const SpecField *field = group != NULL ? spec_table_find(group->table, keys[1]) : NULL;
+    char *text = node != NULL ? orr_json_dump(node) : g_strdup(field != NULL ? field->default_text : "");
+    const gsize length = strlen(text);
+    if (length < 2 || text[0] != '"')
+        return text;
+    char *word = g_strndup(text + 1, length - 2);
+    g_free(text);
+    return word;
+}
+
+/* The words that stand for an old key's value; none: it has no equal today. */
+static bool translate_key(OrrJsonDoc *doc, guint at, const char *where, GError **error)
+{
+    const OrrJson *node = grouped_member(orr_json_root(doc), translated[at].old);
+    if (node == NULL)
+        return true;
+    g_autofree char *value = orr_json_dump(node);
+    bool known = false;
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++)
+        known = known || (strcmp(translated[i].old, translated[at].old) == 0 &&
+                          strcmp(translated[i].value, value) == 0);
+    if (!known)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: framework: %s is %s; that key is a word of \"%s\" today, and this value has none; "
+            "give the word",
+            where, translated[at].old, value, translated[at].today);
+    if (strcmp(translated[at].value, value) != 0)
+        return true;
+    g_autofree char *now = word_at(orr_json_root(doc), translated[at].today);
+    if (translated[at].from != NULL && !is_among(now, translated[at].from))
+        return true;
+    g_autofree char *word = g_strdup_printf("\"%s\"", translated[at].to);
+    return orr_json_set(doc, translated[at].today, word, error);
+}
+
+bool spec_framework_translate(OrrJsonDoc *doc, const char *where, GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++)
+        if (!translate_key(doc, i, where, error))
+            return false;
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++)
+        if (grouped_member(orr_json_root(doc), translated[i].old) != NULL)
+            remove_member(doc, translated[i].old);
+    return true;
+}
+
+void spec_framework_say_as(OrrJsonDoc *said, const OrrJson *resolved)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++) {
+        const OrrJson *word = grouped_member(resolved, translated[i].today);
+        if (grouped_member(orr_json_root(said), translated[i].old) == NULL)
+            continue;
+        remove_member(said, translated[i].old);
+        if (word != NULL) {
+            g_autofree char *value = orr_json_dump(word);
+            orr_json_set(said, translated[i].today, value, NULL);
+        }
+    }
+}
+
+/* One object that says a thing in old words and in today's. */
+static bool check_said_once(const OrrJson *framework, const char *where, const char *key, GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(translated); i++)
+        if (grouped_member(framework, translated[i].old) != NULL &&
+            grouped_member(framework, translated[i].today) != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "%s: %s: \"%s\" is \"%s\" today, and both are given; keep the latter", where, key,
+                            translated[i].old, translated[i].today);
+    return true;
 }
 
 bool spec_framework_todays_keys(OrrJsonDoc *doc, const char *where, const char *key, GPtrArray *notes,
                                 GError **error)
 {
-    if (!spec_framework_group_keys(doc, where, key, error))
+    if (!spec_framework_group_keys(doc, where, key, error) ||
+        !check_said_once(orr_json_root(doc), where, key, error))
         return false;
     drop_deleted(doc, where, notes);
     return true;

@@ -177,7 +177,7 @@ static void tell_others(const OrrJson *scenario, const char *where, bool allow_a
 }
 
 /* The scenario as written, with what it says of its framework under today's keys. */
-static OrrJsonDoc *under_todays_keys(const OrrJson *scenario, const char *where)
+static OrrJsonDoc *under_todays_keys(const OrrJson *scenario, const OrrJson *resolved, const char *where)
 {
     OrrJsonDoc *own = orr_json_copy(scenario, where);
     const OrrJson *execution = orr_json_member(orr_json_root(own), "execution");
@@ -188,6 +188,7 @@ static OrrJsonDoc *under_todays_keys(const OrrJson *scenario, const char *where)
         return own;
     OrrJsonDoc *framework = orr_json_copy(said, where);
     spec_framework_todays_keys(framework, where, "execution.framework", NULL, NULL);
+    spec_framework_say_as(framework, orr_json_member(orr_json_member(resolved, "execution"), "framework"));
     orr_json_take(own, "execution.framework", framework);
     return own;
 }
@@ -205,7 +206,8 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
     OrrJsonDoc *bare = resolved != NULL ? orr_json_copy(orr_json_root(resolved), where) : NULL;
-    OrrJsonDoc *own = resolved != NULL ? under_todays_keys(orr_json_root(doc), where) : NULL;
+    OrrJsonDoc *own =
+        resolved != NULL ? under_todays_keys(orr_json_root(doc), orr_json_root(resolved), where) : NULL;
     bool ok =
         resolved != NULL && spec_recipes_apply(&resolved, orr_json_root(own), where, source.defaulted, error);
     if (ok) {

@@ -59,7 +59,16 @@ WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
 WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy", "unfused-shifted", "unfused-16bit", "unfused-autocast", "chunked-output");
-WORDS(gelu, "a way to run GELU", "kernel", "erf", "tanh");
+WORDS(gelu, "a way to run GELU", "kernel", "erf", "tanh", "fused-bias");
+WORDS(rope, "a way to rotate queries and keys", "complex", "halves", "halves-joined", "fused",
+      "fused-not-latent");
+WORDS(norm_kernel, "a way to run norms", "fused", "eager-fp32", "fp32-copy");
+WORDS(softmax, "a way to run the softmax of unfused attention", "eager-16bit", "eager-16bit-added-mask",
+      "eager-fp32", "fused", "fused-masked");
+WORDS(bias, "a way to add biases", "added", "in-product", "qkv-apart");
+WORDS(embedding, "a way to look tokens up", "rows", "table", "one-hot");
+WORDS(gradient_sum, "a way to accumulate gradients", "pass", "in-product", "widened-pass");
+WORDS(vocab_rows, "a padding of the vocabulary", "padded", "odd", "compiler-pads");
 
 G_STATIC_ASSERT(G_N_ELEMENTS(dtype_list) == SPEC_DTYPE_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);

@@ -220,7 +220,54 @@ typedef enum {
 } SpecLoss;
 
 /* What an eager GELU runs as: a kernel of its own, or the operations of its formula. */
-typedef enum { SPEC_GELU_KERNEL, SPEC_GELU_ERF, SPEC_GELU_TANH } SpecGelu;
+typedef enum { SPEC_GELU_KERNEL, SPEC_GELU_ERF, SPEC_GELU_TANH, SPEC_GELU_FUSED_BIAS } SpecGelu;
+
+/* What rotates queries and keys. */
+typedef enum {
+    SPEC_ROPE_COMPLEX,         /* eager: as complex numbers, at streaming speed */
+    SPEC_ROPE_HALVES,          /* eager: joins negated halves, element by element */
+    SPEC_ROPE_HALVES_JOINED,   /* so, and copies the dimensions that turn to those that do not */
+    SPEC_ROPE_FUSED,           /* one kernel */
+    SPEC_ROPE_FUSED_NOT_LATENT /* one kernel, but for latent attention */
+} SpecRope;
+
+typedef enum {
+    SPEC_NORM_KERNEL_FUSED,
+    SPEC_NORM_KERNEL_EAGER, /* RMSNorm as a chain of kernels with fp32 passes */
+    SPEC_NORM_KERNEL_COPY   /* fused, on an fp32 copy of its input; the backward makes both again */
+} SpecNormKernel;
+
+/* Scale, mask and softmax of attention as separate kernels. */
+typedef enum {
+    SPEC_SOFTMAX_NARROW,       /* in 16 bits; the mask multiplies and is subtracted */
+    SPEC_SOFTMAX_NARROW_ADDED, /* in 16 bits; the mask is added */
+    SPEC_SOFTMAX_EAGER,        /* scores are cast to fp32 and back */
+    SPEC_SOFTMAX_FUSED,        /* one kernel */
+    SPEC_SOFTMAX_FUSED_MASKED  /* one kernel, a warp a row, and a mask made anew each time */
+} SpecSoftmax;
+
+typedef enum {
+    SPEC_BIAS_ADDED,      /* with the kernel that follows, or one of its own */
+    SPEC_BIAS_IN_PRODUCT, /* by the product; its gradient is a sum of its own */
+    SPEC_BIAS_QKV_APART /* as the first; that of queries, keys and values has its own kernels, compiled or not */
+} SpecBias;
+
+/* Rows of the embedding table, and their gradients. */
+typedef enum {
+    SPEC_EMBEDDING_ROWS,   /* rows in use are added in place */
+    SPEC_EMBEDDING_TABLE,  /* each micro-batch fills a gradient of the whole table and adds that */
+    SPEC_EMBEDDING_ONE_HOT /* a product of one-hot rows with the table */
+} SpecEmbedding;
+
+/* How a weight's gradient joins the sum of earlier micro-batches. */
+typedef enum {
+    SPEC_SUM_PASS,       /* a pass of its own */
+    SPEC_SUM_IN_PRODUCT, /* the product adds to it */
+    SPEC_SUM_WIDENED     /* a pass of its own, and a cast to fp32 before it */
+} SpecGradientSum;
+
+/* Whether a tensor rank's part of the vocabulary is a multiple of 8. */
+typedef enum { SPEC_VOCAB_PADDED, SPEC_VOCAB_ODD, SPEC_VOCAB_COMPILER_PADS } SpecVocabRows;
 
 /* When ZeRO-1/2's gathers beside the forwards begin. */
 typedef enum {
@@ -260,13 +307,14 @@ typedef OrrWords SpecWords;
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module,
     spec_words_offload_module, spec_words_states, spec_words_dispatcher, spec_words_attention,
-    spec_words_overlap, spec_words_topology, spec_words_loss, spec_words_gelu, spec_words_op,
-    spec_words_op_pass, spec_words_router, spec_words_context, spec_words_tensor, spec_words_tier,
-    spec_words_offload, spec_words_data_scheme, spec_words_server_placement, spec_words_server_scheme,
-    spec_words_server_mode, spec_words_spread, spec_words_compression, spec_words_shared_by,
-    spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
-    spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part, spec_words_gathers,
-    spec_words_maxima;
+    spec_words_overlap, spec_words_topology, spec_words_loss, spec_words_gelu, spec_words_rope,
+    spec_words_norm_kernel, spec_words_softmax, spec_words_bias, spec_words_embedding,
+    spec_words_gradient_sum, spec_words_vocab_rows, spec_words_op, spec_words_op_pass, spec_words_router,
+    spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload, spec_words_data_scheme,
+    spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
+    spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
+    spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
+    spec_words_slow_part, spec_words_gathers, spec_words_maxima;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

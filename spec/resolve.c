@@ -106,34 +106,6 @@ void spec_resolver_add_profile(const Resolver *resolver, const char *kind, const
     add_once(resolver->profiles, line);
 }
 
-/* Keys and values of one preset's file, so that messages name that file; what is absent may come from elsewhere. */
-static bool check_preset(const char *path, const char *kind, const OrrJson *root, GError **error)
-{
-    static const struct {
-        const char *kind;
-        const SpecTable *table;
-        size_t size;
-    } kinds[] = {{"models", &spec_table_model, sizeof(SpecModel)},
-                 {"accelerators", &spec_table_accelerator, sizeof(SpecAccelerator)},
-                 {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
-                 {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
-                 {"faults", &spec_table_faults, sizeof(SpecFaults)},
-                 {"storage", &spec_table_storage, sizeof(SpecStorage)},
-                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)}};
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (strcmp(kinds[i].kind, kind) != 0)
-            continue;
-        g_autofree void *scratch = g_malloc0(kinds[i].size);
-        SpecReadContext context;
-        spec_read_context_init(&context, path, &spec_table_scenario, false, NULL);
-        context.partial = true;
-        const bool ok = spec_read_table(&context, kinds[i].table, root, scratch, error);
-        spec_read_context_clear(&context);
-        return ok;
-    }
-    g_assert_not_reached();
-}
-
 /* Frameworks' files of before recipes had groups are read too, and keys of before. */
 static bool group_keys(const Resolver *in, const char *kind, OrrJsonDoc *doc, const char *at, const char *key)
 {
@@ -187,7 +159,7 @@ static OrrJsonDoc *resolve_file(const Resolver *resolver, const char *kind, cons
     if (strcmp(kind, "calibrations") == 0)
         return orr_json_copy(orr_json_root(doc), orr_json_name(doc));
     if (!group_keys(resolver, kind, doc, path, kind) ||
-        !check_preset(path, kind, orr_json_root(doc), resolver->error))
+        !spec_preset_check(orr_json_root(doc), kind, path, resolver->error))
         return NULL;
     g_autofree char *folder = g_path_get_dirname(path);
     Resolver inside = *resolver;
@@ -400,6 +372,11 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
     orr_json_merge_into(base, orr_json_root(over));
     orr_json_free(block);
     orr_json_free(over);
+    if (strcmp(kind, "frameworks") == 0 &&
+        !spec_framework_translate(base, resolver->where, resolver->error)) {
+        orr_json_free(base);
+        return NULL;
+    }
     return base;
 }
 

@@ -27,4 +27,6 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
 /* A cluster's calibration; NULL in *ret_doc when it has none. */
 bool spec_resolver_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc);
 OrrJsonDoc *spec_resolver_cluster(const Resolver *resolver, const OrrJson *node);
+/* Keys and values of a preset's file, so that messages name `path`; what is absent may come from elsewhere. */
+bool spec_preset_check(const OrrJson *root, const char *kind, const char *path, GError **error);
 #endif

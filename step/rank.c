@@ -58,7 +58,7 @@ static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *g
 static bool has_placeholders(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation &&
+    return framework->allocator.weight_placeholders && framework->kernels.gradient_sum == SPEC_SUM_IN_PRODUCT &&
            !spec->training.adapter.given;
 }
 

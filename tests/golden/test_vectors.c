@@ -196,7 +196,7 @@ static Spec activation_spec(const SpecModel *model, int batch, int sequence, int
                                    .expert = 1,
                                    .expert_tensor = 1};
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
-    spec.execution.framework.kernels.fused_softmax = true;
+    spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_FUSED;
     return spec;
 }
 

@@ -235,7 +235,7 @@ static void unfused_modes(void)
         Spec spec = make_spec(CASES[i].mode, 8, true);
         Spec fused = spec;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
-        spec.execution.framework.kernels.fused_softmax = true;
+        spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_FUSED;
         const CostOps ops = core_ops(&spec, COST_FORWARD), other = core_ops(&fused, COST_FORWARD);
         double kept = 0;
         for (int k = 0; k < ops.kept_count; k++) {

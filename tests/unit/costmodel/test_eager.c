@@ -15,7 +15,7 @@ static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1
 static void chains(void)
 {
     Spec spec = fixture_spec(1, false);
-    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
+    spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_EAGER;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 18 * TOKENS * HIDDEN);
     g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 18 * TOKENS * HIDDEN);
@@ -46,7 +46,7 @@ static void bias_in_products(void)
                  width = TOKENS * (QUERIES + 2 * KEYS);
     const CostOps apart = fixture_layer_ops(&spec, COST_FORWARD),
                   apart_back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    spec.execution.framework.kernels.bias_in_product = true;
+    spec.execution.framework.kernels.bias = SPEC_BIAS_IN_PRODUCT;
     const CostOps inside = fixture_layer_ops(&spec, COST_FORWARD),
                   inside_back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(fixture_moved(&apart, "residual") - fixture_moved(&inside, "residual"), ==, residual);
@@ -63,7 +63,7 @@ static void bias_in_products(void)
 static void scaled_rope(void)
 {
     Spec spec = fixture_spec(1, false);
-    spec.execution.framework.kernels.fused_rope = true;
+    spec.execution.framework.kernels.rope = SPEC_ROPE_FUSED;
     const double rotated = TOKENS * (QUERIES + KEYS);
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 4 * rotated);
@@ -97,35 +97,36 @@ static void rope_of_halves(void)
     const double rotated = TOKENS * (QUERIES + KEYS);
     for (int backward = 0; backward < 2; backward++) {
         const CostPass pass = backward ? COST_BACKWARD_INPUT : COST_FORWARD;
-        kernels->rope_by_halves = kernels->rope_joins = false;
+        kernels->rope = SPEC_ROPE_COMPLEX;
         CostOps ops = fixture_layer_ops(&spec, pass);
         const double streamed = fixture_moved(&ops, "rope");
         g_assert_cmpfloat(addressed(&ops, "rotate"), ==, 0);
-        kernels->rope_by_halves = true;
+        kernels->rope = SPEC_ROPE_HALVES;
         ops = fixture_layer_ops(&spec, pass);
         const double stream = fixture_moved(&ops, "rope");
         g_assert_cmpfloat(fixture_moved(&ops, "rotate") + stream, ==, streamed);
         g_assert_cmpfloat(addressed(&ops, "rotate"), ==, (backward ? 2.5 : 3.5) * rotated);
-        kernels->rope_joins = true;
+        kernels->rope = SPEC_ROPE_HALVES_JOINED;
         ops = fixture_layer_ops(&spec, pass);
         g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, stream + (backward ? 8 : 4) * rotated);
-        kernels->fused_rope = true;
+        kernels->rope = SPEC_ROPE_FUSED;
         ops = fixture_layer_ops(&spec, pass);
         g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 4 * rotated);
         g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 0);
-        kernels->fused_rope = false;
     }
     spec.execution.compiled = true;
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(addressed(&ops, "rotate"), ==, 0);
 }
 
-/* A join copies what was turned; backward its empty part is cleared and added: 2 and 4 more of 2 bytes. */
+/* Latent attention turns complex numbers; a join copies what was turned; backward its empty part is cleared and added: 2 and 4 more of 2 bytes. */
 static void joined_rope(void)
 {
     Spec spec = fixture_spec(1, false);
-    const double rotated = TOKENS * (QUERIES + KEYS);
-    spec.execution.framework.kernels.rope_joins = true;
+    spec.model.mla =
+        (SpecMla){.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
+    const double rotated = TOKENS * 32 * 64;
+    spec.execution.framework.kernels.rope = SPEC_ROPE_HALVES_JOINED;
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 24 * rotated);
     const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
@@ -139,7 +140,7 @@ static void bias_apart(void)
     const double width = TOKENS * (QUERIES + 2 * KEYS);
     spec.model.biases = SPEC_BIASES_QKV;
     for (int apart = 0; apart < 2; apart++) {
-        spec.execution.framework.kernels.qkv_bias_apart = apart;
+        spec.execution.framework.kernels.bias = apart ? SPEC_BIAS_QKV_APART : SPEC_BIAS_ADDED;
         const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
         g_assert_cmpfloat(fixture_moved(&ops, "qkv bias"), ==, apart * 4 * width);
         const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
@@ -149,8 +150,7 @@ static void bias_apart(void)
         g_assert_cmpfloat(fixture_moved(&compiled, "qkv bias"), ==, apart * 4 * width);
         spec.execution.compiled = false;
     }
-    spec.execution.framework.kernels.qkv_bias_apart = false;
-    spec.execution.framework.kernels.bias_in_product = true;
+    spec.execution.framework.kernels.bias = SPEC_BIAS_IN_PRODUCT;
     spec.execution.compiled = true; /* and one that adds it in the product sums its gradient with others */
     const CostOps fused = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(fixture_moved(&fused, "qkv bias grad"), ==, 0);
@@ -407,8 +407,8 @@ static double kept_as(const CostOps *ops, const char *name)
 static void autocast(void)
 {
     Spec spec = fixture_spec(1, false);
-    spec.execution.framework.kernels.norm_upcasts_fp32 =
-        spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_EAGER;
+    spec.execution.framework.kernels.separate_projections = true;
     const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
     spec.execution.framework.kernels.autocast = true;
     const double stream = TOKENS * HIDDEN, weights = HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN;

@@ -11,7 +11,7 @@ static void one_hot(void)
     Spec spec = fixture_spec(1, false);
     CostShape shape;
     for (int on = 0; on < 2; on++) {
-        spec.execution.framework.kernels.onehot_embedding = on;
+        spec.execution.framework.kernels.embedding = on ? SPEC_EMBEDDING_ONE_HOT : SPEC_EMBEDDING_ROWS;
         cost_shape_init(&shape, &spec);
         CostOps forward = {.count = 0}, backward = {.count = 0};
         cost_ops_embedding(&shape, COST_FORWARD, &forward);
@@ -41,7 +41,7 @@ static void table_gradient(void)
             cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &off);
             g_assert_cmpfloat(fixture_moved(&off, "clear table grad") + fixture_moved(&off, "add table grad"),
                               ==, 0);
-            spec.execution.framework.kernels.table_gradient = true;
+            spec.execution.framework.kernels.embedding = SPEC_EMBEDDING_TABLE;
             spec.training.gradient_dtype = fp32 ? SPEC_FP32 : SPEC_BF16;
             cost_shape_init(&shape, &spec);
             cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &ops);

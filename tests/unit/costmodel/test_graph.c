@@ -81,8 +81,9 @@ static Spec random_spec(GRand *rand)
                                    .expert = 2,
                                    .expert_tensor = 1};
     spec.execution.attention = coin(rand) ? SPEC_ATTENTION_UNFUSED : SPEC_ATTENTION_FLASH2;
-    spec.execution.framework.kernels.fused_softmax = coin(rand);
-    spec.execution.framework.kernels.softmax_upcasts_fp32 = coin(rand);
+    spec.execution.framework.kernels.softmax = coin(rand)   ? SPEC_SOFTMAX_FUSED
+                                               : coin(rand) ? SPEC_SOFTMAX_EAGER
+                                                            : SPEC_SOFTMAX_NARROW;
     spec.execution.framework.kernels.fused_swiglu = coin(rand);
     return spec;
 }
@@ -114,7 +115,7 @@ static double core_bytes(const Spec *spec, const CostShape *shape)
     const double scores = shape->batch * shape->heads * shape->sequence / shape->context * shape->sequence;
     const bool dropout = spec->model.dropout_frac > 0;
     const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
-    const bool wide = !kernels->fused_softmax && kernels->softmax_upcasts_fp32;
+    const bool wide = kernels->softmax == SPEC_SOFTMAX_EAGER;
     const double eager = dropout ? 4 + 1 + 2 : 4 + 2, fused = dropout ? 2 + 1 + 2 : 2;
     return spec->execution.attention == SPEC_ATTENTION_UNFUSED ? scores * (wide ? eager : fused)
                                                                : 4 * shape->tokens * shape->heads;
@@ -167,7 +168,7 @@ static void gpt(void)
         model->gated_mlp = model->qk_norm = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
         spec.parallel.context = 1;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
-        spec.execution.framework.kernels.fused_softmax = true;
+        spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_FUSED;
         CostShape shape;
         cost_shape_init(&shape, &spec);
         const double t = shape.tensor, s = shape.sequence, h = shape.hidden;

@@ -95,15 +95,20 @@ static void odd_rows(void)
 {
     static const struct {
         int vocab, tensor, align;
-        bool odd_vocab, compiled;
-    } cases[] = {{50257, 1, 1, true, false}, {50257, 2, 1, true, false},  {50260, 1, 4, true, false},
-                 {50304, 1, 0, true, false}, {50257, 1, 0, false, false}, {50257, 1, 0, true, true}};
+        SpecVocabRows rows;
+        bool compiled;
+    } cases[] = {{50257, 1, 1, SPEC_VOCAB_COMPILER_PADS, false},
+                 {50257, 2, 1, SPEC_VOCAB_ODD, false},
+                 {50260, 1, 4, SPEC_VOCAB_ODD, false},
+                 {50304, 1, 0, SPEC_VOCAB_ODD, false},
+                 {50257, 1, 0, SPEC_VOCAB_PADDED, false},
+                 {50257, 1, 0, SPEC_VOCAB_COMPILER_PADS, true},
+                 {50257, 1, 1, SPEC_VOCAB_ODD, true}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Spec spec = fixture_spec(cases[i].tensor, false);
         spec.model.vocab = cases[i].vocab;
         spec.execution.compiled = cases[i].compiled;
-        spec.execution.framework.kernels.compiler_pads = true;
-        spec.execution.framework.kernels.odd_vocab = cases[i].odd_vocab;
+        spec.execution.framework.kernels.vocab_rows = cases[i].rows;
         CostShape shape;
         cost_shape_init(&shape, &spec);
         for (int pass = 0; pass < COST_PASS_COUNT; pass++) {

@@ -15,7 +15,7 @@ static void norms_by_element(void)
 {
     Spec spec = fixture_spec(1, false);
     SpecRecipeKernels *const kernels = &spec.execution.framework.kernels;
-    kernels->norm_upcasts_fp32 = true;
+    kernels->norm = SPEC_NORM_KERNEL_EAGER;
     static const char *const names[] = {"h200-sxm5-141gb", "a100-sxm4-80gb"};
     static const double sm_frac[] = {1, 0.7};
     for (int i = 0; i < 4; i++) {
@@ -66,7 +66,7 @@ static void norm_weights(void)
     }
     g_assert_cmpfloat(fabs(seconds[1] / seconds[0] - 1), <, 1e-12);
     g_assert_cmpfloat(seconds[2], >, 2 * TOKENS * HIDDEN / (100 * 1e8));
-    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
+    spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_EAGER;
     const CostOps chain = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(fixture_moved(&chain, "norm weight"), ==, 0);
 }
@@ -159,9 +159,9 @@ static void norms_on_copies(void)
 {
     Spec spec = fixture_spec(1, false);
     spec.model.norm = SPEC_NORM_RMSNORM;
-    spec.execution.framework.kernels.norm_upcasts_fp32 = false;
+    spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_FUSED;
     const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
-    spec.execution.framework.kernels.norm_on_fp32_copy = true;
+    spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_COPY;
     const double stream = TOKENS * HIDDEN;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * stream);

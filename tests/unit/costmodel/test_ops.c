@@ -149,9 +149,8 @@ static void softmax_needs_rows(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
     spec.model.heads = spec.model.kv_heads = 16;
-    spec.execution.framework.kernels.fused_softmax = true;
+    spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_FUSED;
     spec.execution.framework.kernels.fused_softmax_rows = 4;
-    spec.execution.framework.kernels.softmax_upcasts_fp32 = true;
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -160,7 +159,7 @@ static void softmax_needs_rows(void)
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 37);
-    spec.execution.framework.kernels.softmax_upcasts_fp32 = false;
+    spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_NARROW;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 4);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 16);
@@ -177,7 +176,7 @@ static void softmax_needs_rows(void)
 static void softmax_reads_a_mask(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
-    spec.execution.framework.kernels.fused_softmax = spec.execution.framework.kernels.masked_softmax = true;
+    spec.execution.framework.kernels.softmax = SPEC_SOFTMAX_FUSED_MASKED;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     const double rows = 2 * (32 / 8) * 4096.0;
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "mask")), ==, 4096.0 * 4096.0 * 81);
@@ -227,12 +226,12 @@ static void latent_rope(void)
     spec.model.position = SPEC_POSITION_ROPE;
     spec.model.mla =
         (SpecMla){.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
-    spec.execution.framework.kernels.fused_rope = spec.execution.framework.kernels.fused_mla_rope = true;
+    spec.execution.framework.kernels.rope = SPEC_ROPE_FUSED;
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 2);
     g_assert_cmpfloat(named(&ops, "keys and values")->u.memory.addressed, ==, 0);
-    spec.execution.framework.kernels.fused_mla_rope = false;
+    spec.execution.framework.kernels.rope = SPEC_ROPE_FUSED_NOT_LATENT;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 5);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rotate")), ==, dims * (64 * 9 + 192 * 2));
@@ -252,7 +251,7 @@ static void sums_in_fp32(void)
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 10 * weights);
-    spec.execution.framework.kernels.gradient_upcast = true;
+    spec.execution.framework.kernels.gradient_sum = SPEC_SUM_WIDENED;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "widen gradient")), ==, 6 * weights);
     g_assert_cmpfloat(named(&ops, "widen gradient")->u.memory.addressed, ==, weights);

@@ -68,10 +68,11 @@ static void unfused_core(void)
     Spec spec = fixture_spec(1, false);
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
     SpecRecipeKernels *kernels = &spec.execution.framework.kernels;
-    kernels->softmax_upcasts_fp32 = false;
+    kernels->softmax = SPEC_SOFTMAX_NARROW;
     const CostOps one = fixture_layer_ops(&spec, COST_FORWARD),
                   one_back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    kernels->batches_heads = kernels->additive_mask = true;
+    kernels->batches_heads = true;
+    kernels->softmax = SPEC_SOFTMAX_NARROW_ADDED;
     const CostOps four = fixture_layer_ops(&spec, COST_FORWARD),
                   four_back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(fixture_moved(&four, "layout"), ==, 4 * fixture_moved(&one, "layout"));

@@ -143,7 +143,7 @@ static void test_values(void)
         {"{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":3,\"overlap_comm\":true}}",
          "execution.overlap", "[\"grad_reduce\",\"param_gather\"]", EXCHANGE_FORMAT_DEEPSPEED},
         {"--num-layers 2 --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion",
-         "execution.framework.kernels.fused_grad_accumulation", "false", EXCHANGE_FORMAT_MEGATRON},
+         "execution.framework.kernels.gradient_sum", "\"pass\"", EXCHANGE_FORMAT_MEGATRON},
         {"--num-layers 2", "model.dropout_frac", "0.1", EXCHANGE_FORMAT_MEGATRON},
         {"--num-layers 2 --hidden-dropout 0", "model.dropout_frac", "0", EXCHANGE_FORMAT_MEGATRON},
         {"--num-layers 2 --tensor-model-parallel-size 4 --tokenizer-type GPT2BPETokenizer", "model.vocab",

@@ -277,7 +277,7 @@ static void test_xla(void)
             loaded(tpu ? "tpu-v4-pod" : "dgx-h100", "3", execution, NULL, spec);
             const SpecFramework *framework = &spec->execution.framework;
             g_assert_true(framework->data_parallel.reduction_holds_queue == (tpu != 0));
-            g_assert_true(framework->kernels.qkv_bias_apart == (tpu == 0));
+            g_assert_true((framework->kernels.bias == SPEC_BIAS_QKV_APART) == (tpu == 0));
             g_assert_true(spec->execution.compiled);
             g_free(spec);
         }
