@@ -21,7 +21,8 @@ static bool format_of(const char *word, int *ret_format, GError **error)
             *ret_format = i;
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "--from: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron or hf",
+                    "--from: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
+                    "llama-factory, torchtune, trl or hf",
                     word);
 }
 
@@ -116,7 +117,8 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(ImportArgs, from), "FORMAT",
-     "megatron, megatron-bridge, deepspeed, torchtitan, nanotron or hf (default: told from the file)"},
+     "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl or "
+     "hf (default: told from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
@@ -127,17 +129,22 @@ const CliCommand cli_command_import = {
     .name = "import",
     .usage = "FILE",
     .summary = "a training framework's configuration as a scenario",
-    .help = "Prints a scenario from a configuration: Megatron-LM flags (a script or arguments), "
-            "Megatron-Bridge overrides, DeepSpeed JSON, torchtitan TOML, nanotron YAML or a Hugging "
-            "Face config.json; \"-\" reads standard input. What the file does not say comes from "
-            "--base, or from the comment that 'orrery export' left.\n\n"
-            "A loss report on standard error lists the settings that no field of a scenario answers "
-            "to. Settings that change the prediction come apart from those that do not (logging, "
-            "data, learning rates).\n\n"
-            "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
-            "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n"
-            "  orrery import config.json --cluster dgx-h100 --set training.sequence_length=8192 "
-            "--set training.global_batch=64 | orrery run -\n",
+    .help =
+        "Prints a scenario from another tool's configuration. Of pre-training it reads Megatron-LM flags (a "
+        "script or arguments), Megatron-Bridge overrides, DeepSpeed JSON, torchtitan TOML and nanotron YAML. "
+        "Of "
+        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, and arguments of TRL. A Hugging "
+        "Face "
+        "config.json is a model alone. \"-\" reads standard input. What the file does not say comes from "
+        "--base, or from the comment that 'orrery export' left.\n\n"
+        "A loss report on standard error lists the settings that no field of a scenario answers "
+        "to. Settings that change the prediction come apart from those that do not (logging, "
+        "data, learning rates).\n\n"
+        "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
+        "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n"
+        "  orrery import config.json --cluster dgx-h100 --set training.sequence_length=8192 "
+        "--set training.global_batch=64 | orrery run -\n"
+        "  orrery import qlora.yml --cluster dgx-h100 --set training.samples=52000\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -138,7 +138,7 @@ typedef struct CostTensor {
 #define COST_OUTSIDE (-1) /* CostTensor.written_by: what comes in from the piece before */
 
 #define COST_MAX_OPS     192 /* with a recipe's own, SPEC_RECIPE_MOST_OPS behind every op that they name */
-#define COST_MAX_TENSORS 32
+#define COST_MAX_TENSORS 48
 
 typedef struct CostOps {
     CostOp op[COST_MAX_OPS];

@@ -77,10 +77,11 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
 bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings *out, GError **error)
 {
     const ExchangeFormatRow *row = exchange_format_row(format);
-    if (row == NULL)
+    if (row == NULL || row->export == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "export: hf is a model's description, not a training configuration; give one of "
-                        "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
+                        "export: %s is read and not written; give one of megatron, "
+                        "megatron-bridge, deepspeed, torchtitan, nanotron",
+                        spec_word(&exchange_words_format, (int)format));
     const SpecFramework *framework = &spec->execution.framework;
     const SpecSchedule schedule = spec->parallel.schedule;
     bool own = false; /* the profile is of this very software */
@@ -150,6 +151,14 @@ static int detect(const char *text, size_t length)
         orr_json_free(doc);
         return hf ? EXCHANGE_FORMAT_HF : EXCHANGE_FORMAT_DEEPSPEED;
     }
+    if (holds(text, length, "_component_: torchtune."))
+        return EXCHANGE_FORMAT_TORCHTUNE;
+    if (holds(text, length, "\nbase_model:") || g_str_has_prefix(text + start, "base_model:"))
+        return EXCHANGE_FORMAT_AXOLOTL;
+    if (holds(text, length, "finetuning_type:") || holds(text, length, "cutoff_len:"))
+        return EXCHANGE_FORMAT_LLAMA_FACTORY;
+    if (holds(text, length, "--model_name_or_path") && holds(text, length, "--per_device_train_batch_size"))
+        return EXCHANGE_FORMAT_TRL;
     if (holds(text, length, "\n[parallelism]") || holds(text, length, "\n[training]") ||
         holds(text, length, "\n[model]"))
         return EXCHANGE_FORMAT_TORCHTITAN;
@@ -304,7 +313,7 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
     if (kind < 0) {
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
-                 "torchtitan, nanotron or hf",
+                 "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl or hf",
                  path);
         return NULL;
     }

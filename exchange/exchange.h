@@ -18,11 +18,15 @@ typedef enum {
     EXCHANGE_FORMAT_DEEPSPEED,       /* ds_config.json */
     EXCHANGE_FORMAT_TORCHTITAN, /* job configuration in TOML */
     EXCHANGE_FORMAT_NANOTRON,   /* configuration in YAML */
-    EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; import only */
+    EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; from here on import only */
+    EXCHANGE_FORMAT_AXOLOTL,
+    EXCHANGE_FORMAT_LLAMA_FACTORY,
+    EXCHANGE_FORMAT_TORCHTUNE,
+    EXCHANGE_FORMAT_TRL, /* arguments of its scripts: trl sft --model_name_or_path ... */
     EXCHANGE_FORMAT_COUNT
 } ExchangeFormat;
 
-extern const SpecWords exchange_words_format; /* the last one, "hf", can only be imported */
+extern const SpecWords exchange_words_format; /* from "hf" on they can only be imported */
 
 /* Appends `spec` (complete, no "auto") in a format. `scenario`: the document it was loaded from, for the comment.
  * `loss` (may be NULL): what the framework's file does not say. Fails with the field that the framework cannot do, or

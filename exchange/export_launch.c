@@ -34,8 +34,7 @@ static void append_program(ExchangeFormat format, GString *out)
     case EXCHANGE_FORMAT_NANOTRON:
         g_string_append(out, "run_train.py --config-file \"$CONFIG\"\n");
         return;
-    case EXCHANGE_FORMAT_HF:
-    case EXCHANGE_FORMAT_COUNT:
+    default:
         break;
     }
     g_assert_not_reached();

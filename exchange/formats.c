@@ -35,11 +35,23 @@ static const ExchangeFormatRow rows[EXCHANGE_FORMAT_COUNT] = {
                                   "nanotron configuration",
                                   "",
                                   {"nanotron"}},
+    [EXCHANGE_FORMAT_AXOLOTL] = {.syntax = SETTINGS_YAML,
+                                 .import = exchange_import_axolotl,
+                                 .frameworks = {"transformers"}},
+    [EXCHANGE_FORMAT_LLAMA_FACTORY] = {.syntax = SETTINGS_YAML,
+                                       .import = exchange_import_llama_factory,
+                                       .frameworks = {"transformers"}},
+    [EXCHANGE_FORMAT_TORCHTUNE] = {.syntax = SETTINGS_YAML,
+                                   .import = exchange_import_torchtune,
+                                   .frameworks = {"torchtune"}},
+    [EXCHANGE_FORMAT_TRL] = {.syntax = SETTINGS_FLAGS,
+                             .import = exchange_import_trl,
+                             .frameworks = {"transformers"}},
 };
 
 const ExchangeFormatRow *exchange_format_row(ExchangeFormat format)
 {
-    return format < EXCHANGE_FORMAT_COUNT && rows[format].export != NULL ? &rows[format] : NULL;
+    return format < EXCHANGE_FORMAT_COUNT && rows[format].import != NULL ? &rows[format] : NULL;
 }
 
 OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,

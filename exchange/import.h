@@ -22,6 +22,10 @@ void exchange_import_megatron_bridge(ExchangeImport *import);
 void exchange_import_deepspeed(ExchangeImport *import);
 void exchange_import_torchtitan(ExchangeImport *import);
 void exchange_import_nanotron(ExchangeImport *import);
+void exchange_import_axolotl(ExchangeImport *import);
+void exchange_import_llama_factory(ExchangeImport *import);
+void exchange_import_torchtune(ExchangeImport *import);
+void exchange_import_trl(ExchangeImport *import);
 
 /* The text of setting `key`, or NULL; bare switches are "true". */
 const char *exchange_import_text(const ExchangeImport *import, const char *key);

@@ -200,6 +200,32 @@ static const char *yaml_value(const char *text)
     return strcmp(text, "~") == 0 ? "null" : text;
 }
 
+/* "- q_proj" lines that follow line *at under a key of their own: "[q_proj, v_proj]"; *at becomes the last of them. NULL: the
+ * next line begins no list of plain words. g_free. */
+static char *yaml_list(char **lines, guint *at, int indent)
+{
+    enum { MOST = 1 << 16 };
+    GString *list = g_string_new("[");
+    for (guint next = *at + 1; lines[next] != NULL && list->len < MOST; next++) {
+        const char *text = lines[next] + strspn(lines[next], " ");
+        if (text[0] == '\0' || text[0] == '#' || text[0] == '\r')
+            continue;
+        if (text[0] != '-' || text[1] != ' ' || (int)(text - lines[next]) < indent)
+            break;
+        cut_comment(lines[next]);
+        char *item = g_strstrip(lines[next] + (text - lines[next]) + 1);
+        if (strstr(item, ": ") != NULL ||
+            g_str_has_suffix(item, ":")) /* objects: nothing that a scenario has */
+            break;
+        g_autofree char *plain = settings_unquote(item);
+        g_string_append_printf(list, "%s%s", list->len > 1 ? ", " : "", plain);
+        *at = next;
+    }
+    const bool empty = list->len == 1;
+    g_string_append_c(list, ']');
+    return g_string_free(list, empty);
+}
+
 typedef struct YamlLevel {
     int indent;
     size_t path_length; /* of the keys above this level */
@@ -220,7 +246,7 @@ static void read_yaml(char **lines, Settings *settings, GPtrArray *problems)
             continue;
         if (colon == NULL && g_str_has_suffix(line, ":"))
             colon = line + strlen(line) - 1;
-        if (line[0] == '-' || colon == NULL) { /* block lists: nothing that a scenario has */
+        if (line[0] == '-' || colon == NULL) { /* lists of objects: nothing that a scenario has */
             if (line[0] != '-')
                 problem(problems, i + 1, "no key: value");
             continue;
@@ -235,7 +261,10 @@ static void read_yaml(char **lines, Settings *settings, GPtrArray *problems)
         g_string_truncate(prefix, levels[depth].path_length);
         g_autofree char *name = settings_unquote(line);
         g_autofree char *path = prefix->len > 0 ? g_strconcat(prefix->str, ".", name, NULL) : g_strdup(name);
-        if (value[0] == '\0')
+        g_autofree char *list = value[0] == '\0' ? yaml_list(lines, &i, indent) : NULL;
+        if (list != NULL)
+            settings_add(settings, prefix->str, line, list);
+        else if (value[0] == '\0')
             g_string_assign(prefix, path);
         else if (strcmp(value, "null") != 0 && !settings_flow(settings, path, value, ':'))
             settings_add(settings, prefix->str, line, value);

@@ -7,6 +7,7 @@
 #include "spec/load.h"
 #include "spec/moe.h"
 #include "spec/read.h"
+#include "spec/run_length.h"
 
 typedef struct Completion {
     const char *where;
@@ -490,7 +491,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     complete_execution(&completion, spec);
     complete_training(&completion, spec);
     spec_offload_complete(&spec->offload, spec->model.layers);
-    return true;
+    return spec_complete_run_length(&spec->training, where, error);
 }
 
 bool spec_complete(Spec *spec, const char *where, GError **error)

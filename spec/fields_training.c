@@ -226,6 +226,9 @@ static const SpecField training_fields[] = {
     SPEC_F_DOUBLE(SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
                   "Sequences of an epoch. The report then has the steps and time of an epoch. Every "
                   "data-parallel rank gets equally many, some twice. 0: not given."),
+    SPEC_F_DOUBLE(SpecTraining, epochs, ORR_UNIT_NONE, 0, 1e9, "0", 0,
+                  "Passes of the whole training run over training.samples, in place of training.tokens. "
+                  "0: not given."),
     SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
                   "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,

@@ -198,6 +198,7 @@ typedef struct SpecTraining {
     int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens;               /* of the whole training run; 0: not given */
     double samples;              /* sequences of an epoch; 0: not given */
+    double epochs;               /* of the whole run, where `tokens` is not given; 0: not given */
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;

@@ -2,7 +2,7 @@
 # The commands of the docs, run as printed: check_commands.sh [--fix] ORRERY SOURCE PAGE... In a page an indented or fenced
 # line "$ command" is run (with "\" at its end the next line belongs to it), in an empty folder that has scenarios/ and
 # docs/; it must succeed, and the lines quoted below it must stand in its output, one after the other. "..." on a line of its
-# own stands for any lines, within a line for any text. A fenced block "```json FILE" is written to FILE first. --fix
+# own stands for any lines, within a line for any text. A fenced block "```json FILE" or "```yaml FILE" is written to FILE first. --fix
 # puts the lines of today in place of those that differ only in their numbers.
 set -eu
 fix=
@@ -24,7 +24,7 @@ split() {
         function start(text) { close_case(); number++; printf "%s\n", text > (folder "/" number ".cmd"); quoting = 1 }
         /^```/ {
             fenced = !fenced; quoting = 0; writing = 0
-            if (fenced && $1 == "```json" && NF == 2) {
+            if (fenced && ($1 == "```json" || $1 == "```yaml") && NF == 2) {
                 number++; writing = 1; print $2 > (folder "/" number ".file")
             }
             next

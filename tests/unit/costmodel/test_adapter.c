@@ -8,6 +8,7 @@
 #include "costmodel/states.h"
 #include "report/report.h"
 #include "spec/load.h"
+#include "spec/resolve.h"
 
 #define LLAMA7B  "\"model\":\"llama2-7b\""
 #define LLAMA70B "\"model\":\"llama2-70b\""
@@ -333,6 +334,37 @@ static void test_preference(void)
     g_assert_cmpfloat_with_epsilon(weights[3] - weights[2], 2 * 6738415616.0, 1);
 }
 
+/* Every model has room on the list of what is kept, with all that adapters keep, in every software. */
+static void test_presets(void)
+{
+    g_autoptr(GPtrArray) models = spec_preset_names("models", NULL);
+    g_autoptr(GPtrArray) frameworks = spec_preset_names("frameworks", NULL);
+    int ran = 0;
+    for (guint i = 0; i < models->len * frameworks->len; i++) {
+        const char *model = g_ptr_array_index(models, i % models->len),
+                   *framework = g_ptr_array_index(frameworks, i / models->len);
+        if (i % models->len > 1 && strstr(model, "deepseek") == NULL && i % 7 != 0)
+            continue; /* latent attention with experts keeps most */
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_autofree char *text = g_strdup_printf("{\"model\":\"%s\",\"cluster\":{\"preset\":\"dgx-h100\","
+                                                "\"nodes\":1},\"training\":{\"sequence_length\":512,"
+                                                "\"global_batch\":8,\"task\":\"lora\",\"adapter\":{\"rank\":"
+                                                "8,\"targets\":\"all-linear\",\"dropout_frac\":"
+                                                "0.1}},\"execution\":{\"framework\":\"%s\"}}",
+                                                model, framework);
+        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", NULL);
+        const bool loads = spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, NULL);
+        orr_json_free(doc);
+        if (!loads)
+            continue;
+        CostShape shape;
+        cost_shape_init(&shape, spec);
+        g_assert_cmpfloat(cost_layer_activations(&shape, spec->model.layers - 1, 0).kept_bytes, >, 0);
+        ran++;
+    }
+    g_assert_cmpint(ran, >, 500);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -381,6 +413,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter/sharded", test_sharded);
     g_test_add_func("/adapter/orders", test_orders);
     g_test_add_func("/adapter/preference", test_preference);
+    g_test_add_func("/adapter/presets", test_presets);
     g_test_add_func("/adapter/refused", test_refused);
     return g_test_run();
 }

@@ -1,0 +1,440 @@
+/* exchange/import_finetune.c - fine-tuning configurations into scenarios: axolotl, LLaMA-Factory, torchtune, TRL.
+ *
+ * The four say the same things under other names: a model, what is trained of it, a batch on one GPU, and which software
+ * shards. Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs, [TRL] trainer
+ * and [Transformers] training_args.py for what they do when nobody says otherwise. Tested: unit/exchange/test_import_finetune.c
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "exchange/import.h"
+#include "exchange/model_names.h"
+#include "spec/adapter.h"
+
+/* What a program calls things, and its own values of what its file leaves out (0: none). */
+typedef struct Dialect {
+    const char *model, *sequence, *micro, *accumulate, *rank, *alpha, *dropout, *targets, *steps, *epochs,
+        *optimizer, *compiled;
+    int sequence_default, micro_default, rank_default;
+} Dialect;
+
+static const Dialect axolotl = {"base_model",
+                                "sequence_len",
+                                "micro_batch_size",
+                                "gradient_accumulation_steps",
+                                "lora_r",
+                                "lora_alpha",
+                                "lora_dropout",
+                                "lora_target_modules",
+                                "max_steps",
+                                "num_epochs",
+                                "optimizer",
+                                "torch_compile",
+                                512,
+                                1,
+                                8};
+static const Dialect llama_factory = {"model_name_or_path",
+                                      "cutoff_len",
+                                      "per_device_train_batch_size",
+                                      "gradient_accumulation_steps",
+                                      "lora_rank",
+                                      "lora_alpha",
+                                      "lora_dropout",
+                                      "lora_target",
+                                      "max_steps",
+                                      "num_train_epochs",
+                                      "optim",
+                                      "torch_compile",
+                                      2048,
+                                      8,
+                                      8};
+static const Dialect torchtune = {"model._component_",
+                                  "tokenizer.max_seq_len",
+                                  "batch_size",
+                                  "gradient_accumulation_steps",
+                                  "model.lora_rank",
+                                  "model.lora_alpha",
+                                  "model.lora_dropout",
+                                  "model.lora_attn_modules",
+                                  "max_steps_per_epoch",
+                                  "epochs",
+                                  "optimizer._component_",
+                                  "compile",
+                                  0,
+                                  1,
+                                  8};
+static const Dialect trl = {"model_name_or_path",
+                            "max_length",
+                            "per_device_train_batch_size",
+                            "gradient_accumulation_steps",
+                            "lora_r",
+                            "lora_alpha",
+                            "lora_dropout",
+                            "lora_target_modules",
+                            "max_steps",
+                            "num_train_epochs",
+                            "optim",
+                            "torch_compile",
+                            1024,
+                            8,
+                            16};
+
+static const char *text_of(const ExchangeImport *import, const char *key)
+{
+    const char *text = key != NULL ? exchange_import_text(import, key) : NULL;
+    return text != NULL && text[0] != '\0' && strcmp(text, "null") != 0 && strcmp(text, "None") != 0 ? text
+                                                                                                     : NULL;
+}
+
+static bool on(const ExchangeImport *import, const char *key, bool fallback)
+{
+    return text_of(import, key) != NULL ? exchange_import_bool(import, key, fallback) : fallback;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    g_autofree char *low = text != NULL ? g_ascii_strdown(text, -1) : NULL;
+    return low != NULL && strstr(low, word) != NULL;
+}
+
+static void take_model(ExchangeImport *import, const Dialect *names)
+{
+    const char *model = text_of(import, names->model);
+    if (model == NULL || exchange_import_at(import, "model") != NULL)
+        return;
+    g_autofree char *preset = exchange_model_preset(model);
+    if (preset == NULL) {
+        exchange_import_warn(
+            import, "%s: no preset is called %.80s; give --set model=NAME, or a path of its config.json",
+            names->model, model);
+        return;
+    }
+    g_autofree char *quoted = exchange_json_text(preset);
+    exchange_import_native(import, "model", quoted);
+}
+
+/* Sequences of a step: those of one GPU times the data-parallel ranks, which the launch decides. A pair of preference
+ * training is one to these programs, and two sequences to a scenario. */
+static void take_batch(ExchangeImport *import, const Dialect *names, bool pairs)
+{
+    int sequence = names->sequence_default, micro = names->micro_default, times = 1;
+    const int data = exchange_import_data(import);
+    (void)(text_of(import, names->sequence) != NULL &&
+           exchange_import_int(import, names->sequence, &sequence));
+    (void)exchange_import_int(import, names->micro, &micro);
+    (void)exchange_import_int(import, names->accumulate, &times);
+    micro = pairs && micro <= INT_MAX / 2 ? 2 * micro : micro;
+    if (sequence > 0)
+        exchange_import_native_int(import, "training.sequence_length", sequence);
+    else
+        exchange_import_warn(import, "%s: says no length; give --set training.sequence_length=N",
+                             names->sequence);
+    const double batch = (double)micro * times * MAX(data, 1);
+    if (micro <= 0 || times <= 0 || batch > 1e9) {
+        exchange_import_warn(import, "%s, %s: %d and %d make no batch; passed over", names->micro,
+                             names->accumulate, micro, times);
+        return;
+    }
+    exchange_import_native_int(import, "training.micro_batch", micro);
+    exchange_import_native_int(import, "training.global_batch", (int)batch);
+    if (data == 0)
+        exchange_import_warn(
+            import, "the file says no number of GPUs: global_batch %d is that of one; give --cluster",
+            (int)batch);
+}
+
+static void add_target(GString *list, const char *name)
+{
+    g_autofree char *quoted = exchange_json_text(name);
+    g_string_append_printf(list, "%s%s", list->len > 1 ? "," : "", quoted);
+}
+
+/* Where modelling code of the Llama kind keeps a linear layer: what a pattern of PEFT's is matched against. */
+static const char *const module_of[][2] = {
+    {"q_proj", "self_attn"}, {"k_proj", "self_attn"}, {"v_proj", "self_attn"}, {"o_proj", "self_attn"},
+    {"gate_proj", "mlp"},    {"up_proj", "mlp"},      {"down_proj", "mlp"},
+};
+
+/* Targets by a regular expression, which has to match the whole name of a module. False: `given` is none. */
+static bool take_pattern(ExchangeImport *import, const Dialect *names, const char *given, GString *list)
+{
+    static const char *const roots[] = {"model.layers.0", "model.language_model.layers.0",
+                                        "language_model.model.layers.0"};
+    if (given == NULL || given[0] == '[' || strpbrk(given, "\\(*+|") == NULL)
+        return false;
+    g_autofree char *whole = g_strdup_printf("^(?:%s)$", given);
+    g_autoptr(GRegex) pattern = strlen(given) < 1000 ? g_regex_new(whole, 0, 0, NULL) : NULL;
+    for (gsize i = 0; pattern != NULL && i < G_N_ELEMENTS(module_of); i++) {
+        bool met = false;
+        for (gsize root = 0; root < G_N_ELEMENTS(roots); root++) {
+            g_autofree char *name = g_strjoin(".", roots[root], module_of[i][1], module_of[i][0], NULL);
+            met = met || g_regex_match(pattern, name, 0, NULL);
+        }
+        if (met)
+            add_target(list, module_of[i][0]);
+    }
+    if (list->len == 1)
+        exchange_import_warn(import, "%s: the pattern %.60s matches no linear layer", names->targets, given);
+    return true;
+}
+
+/* A list as the file writes it, [q_proj, v_proj] or "q_proj,v_proj"; "all" and "all-linear" stand alone. */
+static void take_targets(ExchangeImport *import, const Dialect *names)
+{
+    const char *given = text_of(import, names->targets);
+    const bool all = on(import, "lora_target_linear", false) || g_strcmp0(given, "all") == 0 ||
+                     g_strcmp0(given, "all-linear") == 0;
+    const bool mlp = on(import, "model.apply_lora_to_mlp", false);
+    if (all) {
+        exchange_import_native(import, "training.adapter.targets", "\"all-linear\"");
+        return;
+    }
+    g_autoptr(GString) list = g_string_new("[");
+    const bool pattern = take_pattern(import, names, given, list);
+    g_auto(GStrv) parts = g_strsplit_set(given != NULL && !pattern ? given : "", "[],'\" \t\n", -1);
+    for (char **part = parts; *part != NULL; part++) {
+        const char *name = strcmp(*part, "output_proj") == 0 ? "o_proj" : *part;
+        bool known = false;
+        for (int i = 0; i < spec_words_target.count; i++)
+            known = known || strcmp(orr_word(&spec_words_target, i), name) == 0;
+        if (known)
+            add_target(list, name);
+        else if (name[0] != '\0')
+            exchange_import_warn(import,
+                                 "%s: %.60s is none of the linear layers that training.adapter.targets knows",
+                                 names->targets, name);
+    }
+    static const char *const of_mlp[] = {"gate_proj", "up_proj", "down_proj"};
+    for (gsize i = 0; mlp && i < G_N_ELEMENTS(of_mlp); i++)
+        add_target(list, of_mlp[i]);
+    if (list->len == 1) {
+        exchange_import_warn(import, "%s: PEFT chooses them by the model's kind; q_proj and v_proj are taken",
+                             names->targets);
+        g_string_append(list, "\"q_proj\",\"v_proj\"");
+    }
+    g_string_append_c(list, ']');
+    exchange_import_native(import, "training.adapter.targets", list->str);
+}
+
+/* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
+static void take_task(ExchangeImport *import, const Dialect *names, const char *base, bool pairs)
+{
+    int rank = names->rank_default;
+    const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
+    const char *task = pairs ? "\"dpo\"" : base == NULL ? "\"sft\"" : narrow ? "\"qlora\"" : "\"lora\"";
+    exchange_import_native(import, "training.task", task);
+    if (pairs)
+        exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
+    if (base == NULL)
+        return;
+    (void)exchange_import_int(import, names->rank, &rank);
+    exchange_import_native_int(import, "training.adapter.rank", rank);
+    if (text_of(import, names->alpha) != NULL)
+        exchange_import_native(import, "training.adapter.alpha", text_of(import, names->alpha));
+    if (text_of(import, names->dropout) != NULL)
+        exchange_import_native(import, "training.adapter.dropout_frac", text_of(import, names->dropout));
+    if (narrow) {
+        g_autofree char *quoted = exchange_json_text(base);
+        exchange_import_native(import, "training.adapter.base_dtype", quoted);
+    }
+    take_targets(import, names);
+}
+
+/* Number format: 16 bits of either kind, or what the program does by itself. */
+static void take_precision(ExchangeImport *import, bool bf16_default)
+{
+    const char *bf16 = exchange_import_text(import, "bf16");
+    const bool told = bf16 != NULL || text_of(import, "fp16") != NULL;
+    /* "auto" reads as not said: a card that has it takes it */
+    const bool half = on(import, "fp16", false);
+    exchange_import_native(import, "training.precision",
+                           half           ? "\"fp16\""
+                           : told         ? (on(import, "bf16", true) ? "\"bf16\"" : "\"fp32\"")
+                           : bf16_default ? "\"bf16\""
+                                          : "\"fp32\"");
+}
+
+static void take_optimizer(ExchangeImport *import, const Dialect *names)
+{
+    const char *optimizer = text_of(import, names->optimizer);
+    if (optimizer == NULL)
+        return;
+    const bool bits = has_word(optimizer, "8bit");
+    if (has_word(optimizer, "paged"))
+        exchange_import_warn(import, "%s: %.60s: pages that leave the GPU are not modelled", names->optimizer,
+                             optimizer);
+    static const char *const other[] = {"galore",   "apollo", "lomo",   "schedule_free",
+                                        "ademamix", "badam",  "adalomo"};
+    bool unknown = false;
+    for (gsize k = 0; k < G_N_ELEMENTS(other); k++)
+        unknown = unknown || has_word(optimizer, other[k]);
+    if (!unknown &&
+        (has_word(optimizer, "adam") || has_word(optimizer, "lion") || has_word(optimizer, "adafactor") ||
+         has_word(optimizer, "sgd") || has_word(optimizer, "muon")))
+        exchange_import_native(import, "training.optimizer",
+                               has_word(optimizer, "lion")        ? "\"lion\""
+                               : has_word(optimizer, "adafactor") ? "\"adafactor\""
+                               : has_word(optimizer, "muon")      ? "\"muon\""
+                               : has_word(optimizer, "sgd")       ? "\"sgd\""
+                               : bits                             ? "\"adam8bit\""
+                                                                  : "\"adam\"");
+    else
+        exchange_import_warn(import, "%s: %.60s is not modelled; adam is taken", names->optimizer, optimizer);
+}
+
+static void take_attention(ExchangeImport *import, const char *word, bool flash)
+{
+    if (has_word(word, "flash_attention_3") || has_word(word, "fa3"))
+        exchange_import_native(import, "execution.attention", "\"flash3\"");
+    else if (flash || has_word(word, "flash") || has_word(word, "fa2") || has_word(word, "sdpa"))
+        exchange_import_native(import, "execution.attention", "\"flash2\"");
+    else if (has_word(word, "eager") || has_word(word, "disabled"))
+        exchange_import_native(import, "execution.attention", "\"unfused\"");
+}
+
+/* Hugging Face's Trainer: sharding by a DeepSpeed file that says its stage in its name, by FSDP, or not at all. */
+static void take_trainer(ExchangeImport *import, const char *fsdp_key)
+{
+    const char *deepspeed = text_of(import, "deepspeed"), *fsdp = text_of(import, fsdp_key);
+    int zero = 0;
+    for (int stage = 1; deepspeed != NULL && stage <= 3; stage++) {
+        g_autofree char *digit = g_strdup_printf("%d", stage);
+        if (has_word(deepspeed, "zero") ? strstr(deepspeed, digit) != NULL : has_word(deepspeed, digit))
+            zero = stage;
+    }
+    if (deepspeed != NULL && zero == 0)
+        exchange_import_warn(import, "deepspeed: %.80s does not tell its stage; give --set parallel.zero=N",
+                             deepspeed);
+    const bool shards = deepspeed == NULL && fsdp != NULL && strcmp(fsdp, "false") != 0;
+    exchange_import_native_int(import, "parallel.zero", shards ? 3 : zero);
+    exchange_import_implied(import, "execution.framework",
+                            deepspeed != NULL ? "\"transformers-deepspeed\""
+                            : shards          ? "\"transformers-fsdp\""
+                                              : "\"transformers-ddp\"");
+}
+
+static void take_rest(ExchangeImport *import, const Dialect *names, bool checkpoints, bool packs)
+{
+    exchange_import_native(import, "training.recompute", checkpoints ? "\"full\"" : "\"none\"");
+    if (text_of(import, names->compiled) != NULL)
+        exchange_import_native_bool(import, "execution.compiled", on(import, names->compiled, false));
+    if (!packs)
+        exchange_import_warn(
+            import, "packing is off: every sequence is taken as long as the longest; give the mean as "
+                    "training.sequence_length");
+    const char *epochs = text_of(import, names->epochs);
+    int steps = 0;
+    const bool limited = exchange_import_int(import, names->steps, &steps) && steps > 0;
+    if (limited)
+        exchange_import_steps(import, names->steps);
+    else if (epochs != NULL && exchange_import_at(import, "training.samples") != NULL)
+        exchange_import_native(import, "training.epochs", epochs);
+    else if (epochs != NULL)
+        exchange_import_warn(
+            import, "%s: %s of a data set whose size the file does not say; give --set training.samples=N",
+            names->epochs, epochs);
+}
+
+void exchange_import_axolotl(ExchangeImport *import)
+{
+    const char *adapter = text_of(import, "adapter"), *rl = text_of(import, "rl");
+    const bool lora = adapter != NULL && has_word(adapter, "lora");
+    const char *base = !lora                               ? NULL
+                       : on(import, "load_in_4bit", false) ? "nf4"
+                       : on(import, "load_in_8bit", false) ? "int8"
+                                                           : "bf16";
+    if (adapter != NULL && !lora)
+        exchange_import_warn(import, "adapter: %.40s is not modelled; all weights are taken as trained",
+                             adapter);
+    if (rl != NULL && strcmp(rl, "dpo") != 0)
+        exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
+    take_model(import, &axolotl);
+    take_batch(import, &axolotl, rl != NULL);
+    take_task(import, &axolotl, base, rl != NULL);
+    take_precision(import, false);
+    take_optimizer(import, &axolotl);
+    take_attention(import, text_of(import, "attn_implementation"),
+                   on(import, "flash_attention", false) || on(import, "sdp_attention", false));
+    take_trainer(import, settings_find(import->in, "fsdp_config.fsdp_version") != NULL
+                             ? "fsdp_config.fsdp_version"
+                             : "fsdp");
+    exchange_import_move(import, "tensor_parallel_size", "parallel.tensor");
+    exchange_import_move(import, "context_parallel_size", "parallel.context");
+    exchange_import_move(import, "expert_parallel_size", "parallel.expert");
+    take_rest(import, &axolotl, on(import, "gradient_checkpointing", false),
+              on(import, "sample_packing", false));
+}
+
+void exchange_import_llama_factory(ExchangeImport *import)
+{
+    const char *kind = text_of(import, "finetuning_type"), *stage = text_of(import, "stage"),
+               *bits = text_of(import, "quantization_bit");
+    const bool lora = kind == NULL || strcmp(kind, "lora") == 0, pairs = g_strcmp0(stage, "dpo") == 0 ||
+                                                                         g_strcmp0(stage, "rm") == 0 ||
+                                                                         g_strcmp0(stage, "kto") == 0;
+    if (kind != NULL && !lora && strcmp(kind, "full") != 0)
+        exchange_import_warn(
+            import, "finetuning_type: %.40s is not modelled; all weights are taken as trained", kind);
+    if (stage != NULL && !pairs && strcmp(stage, "sft") != 0 && strcmp(stage, "pt") != 0)
+        exchange_import_warn(import, "stage: %.40s is not modelled; taken as sft", stage);
+    if (pairs && strcmp(stage, "dpo") != 0)
+        exchange_import_warn(import, "stage: %.40s is not modelled; taken as dpo", stage);
+    take_model(import, &llama_factory);
+    take_batch(import, &llama_factory, pairs);
+    take_task(import, &llama_factory,
+              !lora                    ? NULL
+              : bits == NULL           ? "bf16"
+              : strcmp(bits, "4") == 0 ? "nf4"
+                                       : "int8",
+              pairs);
+    take_precision(import, false);
+    take_optimizer(import, &llama_factory);
+    take_attention(import, text_of(import, "flash_attn"), false);
+    take_trainer(import, "fsdp");
+    take_rest(import, &llama_factory, !on(import, "disable_gradient_checkpointing", false),
+              on(import, "packing", g_strcmp0(stage, "pt") == 0));
+}
+
+void exchange_import_trl(ExchangeImport *import)
+{
+    const bool lora = on(import, "use_peft", false);
+    const bool pairs = settings_find(import->in, "beta") != NULL ||
+                       settings_find(import->in, "loss_type") != NULL ||
+                       settings_find(import->in, "precompute_ref_log_probs") != NULL;
+    if (on(import, "precompute_ref_log_probs", false))
+        exchange_import_implied(import, "training.reference", "\"cached\"");
+    take_model(import, &trl);
+    take_batch(import, &trl, pairs);
+    take_task(import, &trl,
+              !lora                               ? NULL
+              : on(import, "load_in_4bit", false) ? "nf4"
+              : on(import, "load_in_8bit", false) ? "int8"
+                                                  : "bf16",
+              pairs);
+    take_precision(import, true);
+    take_optimizer(import, &trl);
+    take_attention(import, text_of(import, "attn_implementation"), false);
+    take_trainer(import, "fsdp");
+    take_rest(import, &trl, on(import, "gradient_checkpointing", true), on(import, "packing", false));
+}
+
+void exchange_import_torchtune(ExchangeImport *import)
+{
+    const char *component = text_of(import, "model._component_"), *type = text_of(import, "dtype"),
+               *loss = text_of(import, "loss._component_");
+    const bool quantised = has_word(component, "qlora") || on(import, "model.quantize_base", false),
+               lora = has_word(component, "lora"), pairs = has_word(loss, "dpo");
+    take_model(import, &torchtune);
+    take_batch(import, &torchtune, pairs);
+    take_task(import, &torchtune, !lora ? NULL : quantised ? "nf4" : "bf16", pairs);
+    exchange_import_native(import, "training.precision",
+                           g_strcmp0(type, "fp32") == 0 ? "\"fp32\"" : "\"bf16\"");
+    take_optimizer(import, &torchtune);
+    exchange_import_move(import, "tensor_parallel_dim", "parallel.tensor");
+    exchange_import_native_int(import, "parallel.zero", exchange_import_data(import) > 1 ? 3 : 0);
+    exchange_import_implied(import, "execution.framework", "\"torchtune\"");
+    if (on(import, "enable_activation_offloading", false))
+        exchange_import_native(import, "offload.activations.tier", "\"host\"");
+    take_rest(import, &torchtune, on(import, "enable_activation_checkpointing", false),
+              on(import, "dataset.packed", false));
+}

@@ -1,0 +1,55 @@
+/* exchange/model_names.c - see model_names.h. Tested: unit/exchange/test_import_finetune.c */
+#include "exchange/model_names.h"
+
+#include <string.h>
+
+#include "spec/resolve.h"
+
+static bool changes_no_shape(const char *word)
+{
+    static const char *const words[] = {"meta",  "hf",   "instruct", "chat", "base", "it",   "lora",
+                                        "qlora", "v0.1", "v0.2",     "v0.3", "2507", "0324", "bnb",
+                                        "4bit",  "8bit", "bf16",     "gptq", "awq"};
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Versions that have the shapes of another one: Llama 3.1 and 3.3 those of 3, Qwen 2 those of 2.5. */
+static const char *const same_shape[][2] = {
+    {"llama318b", "llama38b"},     {"llama3170b", "llama370b"}, {"llama3370b", "llama370b"},
+    {"llama31405b", "llama3405b"}, {"qwen205b", "qwen2505b"},   {"qwen215b", "qwen2515b"},
+    {"qwen27b", "qwen257b"},       {"qwen272b", "qwen2572b"},
+};
+
+/* "llama38b" of "Meta-Llama-3.1-8B-Instruct". */
+static char *normal(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *last = slash != NULL ? slash + 1 : name;
+    const char *dot = g_str_has_prefix(last, "torchtune.") ? strrchr(last, '.') : NULL;
+    g_autofree char *low = g_ascii_strdown(dot != NULL ? dot + 1 : last, -1);
+    g_auto(GStrv) words = g_strsplit_set(low, "-_ ", -1);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (char **word = words; *word != NULL; word++)
+        for (const char *c = *word; !changes_no_shape(*word) && *c != '\0'; c++)
+            if (g_ascii_isalnum(*c))
+                g_string_append_c(text, *c);
+    for (gsize i = 0; i < G_N_ELEMENTS(same_shape); i++)
+        if (strcmp(text->str, same_shape[i][0]) == 0)
+            return g_strdup(same_shape[i][1]);
+    return g_strdup(text->str);
+}
+
+char *exchange_model_preset(const char *name)
+{
+    g_autofree char *wanted = normal(name);
+    g_autoptr(GPtrArray) presets = spec_preset_names("models", NULL);
+    for (guint i = 0; presets != NULL && i < presets->len; i++) {
+        const char *preset = g_ptr_array_index(presets, i);
+        g_autofree char *own = normal(preset);
+        if (strcmp(own, wanted) == 0)
+            return g_strdup(preset);
+    }
+    return NULL;
+}

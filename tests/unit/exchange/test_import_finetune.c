@@ -1,0 +1,210 @@
+/* unit/exchange/test_import_finetune.c - fine-tuning configurations: axolotl, LLaMA-Factory, torchtune, TRL. */
+#include <string.h>
+
+#include "exchange/exchange.h"
+#include "exchange/model_names.h"
+
+#define MOST 14
+
+typedef struct Case {
+    const char *name, *text;
+    ExchangeFormat format;
+    const char *expect[MOST][2]; /* path, value as JSON */
+} Case;
+
+static const Case cases[] = {
+    {"axolotl",
+     "base_model: NousResearch/Meta-Llama-3-8B\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nlora_alpha: "
+     "16\n"
+     "lora_dropout: 0.05\nlora_target_modules:\n  - q_proj\n  - down_proj # of the MLP\nsequence_len: 4096\n"
+     "sample_packing: true\ngradient_accumulation_steps: 4\nmicro_batch_size: 2\nnum_epochs: 3\n"
+     "optimizer: adamw_torch_fused\nbf16: auto\ngradient_checkpointing: true\nflash_attention: true\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"model", "\"llama3-8b\""},
+      {"training.task", "\"qlora\""},
+      {"training.adapter.rank", "32"},
+      {"training.adapter.alpha", "16"},
+      {"training.adapter.dropout_frac", "0.05"},
+      {"training.adapter.base_dtype", "\"nf4\""},
+      {"training.adapter.targets", "[\"q_proj\",\"down_proj\"]"},
+      {"training.sequence_length", "4096"},
+      {"training.micro_batch", "2"},
+      {"training.global_batch", "8"},
+      {"training.epochs", NULL},
+      {"training.recompute", "\"full\""},
+      {"parallel.zero", "0"},
+      {"execution.framework", "\"transformers-ddp\""}}},
+    {"axolotl-pattern",
+     "base_model: google/x\nadapter: lora\nlora_target_modules: "
+     "'model.language_model.layers.[\\d]+.(mlp|self_attn).(up|q|o)_proj'\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"training.adapter.targets", "[\"q_proj\",\"o_proj\",\"up_proj\"]"}}},
+    {"axolotl-linear",
+     "base_model: meta-llama/Llama-3.1-70B\nadapter: lora\nlora_target_linear: true\nmicro_batch_size: 1\n"
+     "deepspeed: deepspeed_configs/zero3_bf16.json\nmax_steps: 100\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"model", "\"llama3-70b\""},
+      {"training.task", "\"lora\""},
+      {"training.adapter.rank", "8"},
+      {"training.adapter.targets", "\"all-linear\""},
+      {"training.sequence_length", "512"},
+      {"parallel.zero", "3"},
+      {"execution.framework", "\"transformers-deepspeed\""}}},
+    {"llama-factory",
+     "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
+     "lora_rank: 16\nlora_target: all\ncutoff_len: 2048\nper_device_train_batch_size: 1\n"
+     "gradient_accumulation_steps: 8\nnum_train_epochs: 3.0\nbf16: true\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"model", "\"qwen2.5-7b\""},
+      {"training.task", "\"lora\""},
+      {"training.adapter.rank", "16"},
+      {"training.adapter.targets", "\"all-linear\""},
+      {"training.global_batch", "8"},
+      {"training.precision", "\"bf16\""},
+      {"training.recompute", "\"full\""},
+      {"training.epochs", NULL}}},
+    {"llama-factory-dpo",
+     "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: dpo\nfinetuning_type: full\ncutoff_len: 2048\n"
+     "deepspeed: examples/deepspeed/ds_z2_config.json\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"training.task", "\"dpo\""},
+      {"training.reference", "\"model\""},
+      {"training.adapter", NULL},
+      {"training.micro_batch", "16"}, /* 8 pairs */
+      {"parallel.zero", "2"}}},
+    {"torchtune",
+     "model:\n  _component_: torchtune.models.llama3_1.lora_llama3_1_8b\n  lora_attn_modules: ['q_proj', "
+     "'v_proj', "
+     "'output_proj']\n  apply_lora_to_mlp: True\n  lora_rank: 8\n  lora_alpha: 16\ntokenizer:\n  "
+     "max_seq_len: 8192\n"
+     "dataset:\n  packed: True\nbatch_size: 2\noptimizer:\n  _component_: torch.optim.AdamW\nepochs: 1\n"
+     "max_steps_per_epoch: null\ngradient_accumulation_steps: 8\ncompile: "
+     "False\nenable_activation_checkpointing: False\n"
+     "dtype: bf16\n",
+     EXCHANGE_FORMAT_TORCHTUNE,
+     {{"model", "\"llama3-8b\""},
+      {"training.task", "\"lora\""},
+      {"training.adapter.targets",
+       "[\"q_proj\",\"v_proj\",\"o_proj\",\"gate_proj\",\"up_proj\",\"down_proj\"]"},
+      {"training.sequence_length", "8192"},
+      {"training.global_batch", "16"},
+      {"training.recompute", "\"none\""}}},
+    {"trl",
+     "accelerate launch trl/scripts/sft.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size "
+     "4 "
+     "--gradient_accumulation_steps 2 --use_peft --lora_r 64 --lora_target_modules q_proj v_proj "
+     "--max_length 2048 --packing --load_in_4bit --attn_implementation flash_attention_2\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"model", "\"qwen3-8b\""},
+      {"training.task", "\"qlora\""},
+      {"training.adapter.rank", "64"},
+      {"training.adapter.targets", "[\"q_proj\",\"v_proj\"]"},
+      {"training.global_batch", "8"},
+      {"training.precision", "\"bf16\""},
+      {"training.recompute", "\"full\""},
+      {"execution.attention", "\"flash2\""}}},
+};
+
+static const OrrJson *at(const OrrJson *node, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
+    for (char **key = keys; node != NULL && *key != NULL; key++)
+        node = orr_json_member(node, *key);
+    return node;
+}
+
+static void check(const Case *one, int format)
+{
+    GError *error = NULL;
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *doc = exchange_import(one->text, strlen(one->text), "config", format, NULL, &loss, &error);
+    g_assert_no_error(error);
+    for (int i = 0; i < MOST && one->expect[i][0] != NULL; i++) {
+        const OrrJson *node = at(orr_json_root(doc), one->expect[i][0]);
+        g_autofree char *text = node != NULL ? orr_json_dump(node) : NULL;
+        if (one->expect[i][1] != NULL && text != NULL && strcmp(text, one->expect[i][1]) != 0)
+            g_test_message("%s: %s", one->name, one->expect[i][0]);
+        g_assert_cmpstr(text, ==, one->expect[i][1]);
+    }
+    orr_json_free(doc);
+}
+
+static void test_cases(void)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        check(&cases[i], -1); /* told from the file */
+        check(&cases[i], (int)cases[i].format);
+    }
+}
+
+/* Epochs become tokens where the base says how many sequences there are. */
+static void test_epochs(void)
+{
+    static const char base[] = "{\"training\":{\"samples\":1000}}";
+    GError *error = NULL;
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *start = orr_json_parse(base, strlen(base), "base", &error);
+    OrrJsonDoc *doc = exchange_import(cases[0].text, strlen(cases[0].text), "config", -1,
+                                      orr_json_root(start), &loss, &error);
+    g_assert_no_error(error);
+    g_assert_cmpfloat(orr_json_number_of(at(orr_json_root(doc), "training"), "epochs", 0), ==, 3);
+    orr_json_free(doc);
+    orr_json_free(start);
+}
+
+/* What is not modelled, or says no number, is a line of the report, and the file is read all the same. */
+static void test_warned(void)
+{
+    static const char *const lines[][2] = {
+        {"adapter: llama-adapter", "is not modelled"},
+        {"optimizer: galore_adamw", "galore"},
+        {"rl: kto", "taken as dpo"},
+        {"deepspeed: my.json", "does not tell its stage"},
+        {"num_epochs: 2", "give --set training.samples=N"},
+        {"adapter: lora", "q_proj and v_proj are taken"},
+        {"micro_batch_size: 0", "make no batch"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(lines); i++) {
+        GError *error = NULL;
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        g_autofree char *text = g_strdup_printf("base_model: nobody/knows-this\n%s\n", lines[i][0]);
+        OrrJsonDoc *doc = exchange_import(text, strlen(text), "config", -1, NULL, &loss, &error);
+        g_assert_no_error(error);
+        g_autoptr(GString) report = g_string_new(NULL);
+        exchange_loss_write(&loss, report);
+        g_assert_nonnull(strstr(report->str, lines[i][1]));
+        g_assert_nonnull(strstr(report->str, "no preset is called nobody/knows-this"));
+        orr_json_free(doc);
+    }
+}
+
+static void test_names(void)
+{
+    static const char *const names[][2] = {
+        {"meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3-8b"},
+        {"NousResearch/Llama-2-7b-hf", "llama2-7b"},
+        {"torchtune.models.llama2.qlora_llama2_70b", "llama2-70b"},
+        {"Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"},
+        {"Qwen/Qwen2-7B-Instruct", "qwen2.5-7b"},
+        {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"},
+        {"nobody/knows-this", NULL},
+        {"", NULL},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *preset = exchange_model_preset(names[i][0]);
+        g_assert_cmpstr(preset, ==, names[i][1]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/import-finetune/cases", test_cases);
+    g_test_add_func("/import-finetune/epochs", test_epochs);
+    g_test_add_func("/import-finetune/warned", test_warned);
+    g_test_add_func("/import-finetune/names", test_names);
+    return g_test_run();
+}
