@@ -86,7 +86,9 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
     }
     sum.forward_temp_bytes += fmax(again[0], again[1]);
     sum.backward_temp_bytes += fmax(again[0] + whole[0], again[1] + whole[1]);
-    return sum;
+    const double longest = shape->longest_over_mean; /* a padded micro-batch of longest texts will come */
+    return (CostActivations){longest * sum.kept_bytes, longest * sum.input_only_bytes,
+                             longest * sum.forward_temp_bytes, longest * sum.backward_temp_bytes};
 }
 
 double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)

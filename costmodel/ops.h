@@ -24,6 +24,7 @@ typedef struct CostShape {
     SpecAccelerator accelerator; /* of the spec, at its sustained clock */
     double batch;                /* sequences in a micro-batch */
     double sequence;             /* tokens of a whole sequence */
+    double longest_over_mean;    /* sequences at their longest, for memory; 1 where all are equally long */
     double tokens;               /* of a micro-batch on this rank: batch x sequence / context */
     double keys;       /* tokens of a sequence that its queries may see: `sequence`, or the encoder's */
     double key_tokens; /* of a micro-batch on this rank, which keys and values are made of */

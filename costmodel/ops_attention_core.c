@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "costmodel/context.h"
+#include "costmodel/lengths.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
@@ -12,11 +13,16 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
     const SpecModel *model = &shape->spec->model;
     const double s = shape->sequence;
     const double documents = shape->spec->training.document_tokens;
+    const double packed = cost_packed_pairs(shape->spec);
     const double all = s * shape->keys / shape->context;
     CostPairs pairs = {.all = all, .useful = all};
     if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
         pairs.useful = cost_document_pairs(s, documents) / shape->context * (shape->causal ? 1 : 2);
         pairs.window = cost_document_window(s, documents);
+        pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (shape->causal ? 1 : 2));
+    } else if (packed > 0) {
+        pairs.useful = packed / shape->context * (shape->causal ? 1 : 2);
+        pairs.window = s - sqrt(fmax(0, s * s - 2 * packed));
         pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (shape->causal ? 1 : 2));
     } else if (cost_layer_windowed(model, layer) && model->attention_window_tokens < s) {
         const double w = model->attention_window_tokens;

@@ -1,4 +1,5 @@
 /* costmodel/shape.c - sizes on one rank. See ops.h. */
+#include "costmodel/lengths.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
 #include "costmodel/spread.h"
@@ -40,7 +41,8 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     *shape = (CostShape){.spec = spec, .accelerator = spec->cluster.accelerator};
     sustain_clock(&shape->accelerator);
     shape->batch = spec->training.micro_batch;
-    shape->sequence = spec->training.sequence_length;
+    shape->sequence = cost_positions(spec);
+    shape->longest_over_mean = cost_longest_over_mean(spec);
     shape->tensor = parallel->tensor;
     shape->context = parallel->context;
     shape->tokens = shape->batch * shape->sequence / shape->context;

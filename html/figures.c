@@ -28,7 +28,7 @@ static const char *colour_of(const char *label)
         {"tensor comm", "#E69F00"},   {"context comm", "#B36B00"}, {"expert comm", "#F5C77E"},
         {"pipeline comm", "#009E73"}, {"data comm", "#CC79A7"},    {"offload", "#7F5F3F"},
         {"optimizer", "#7A6A9B"},     {"other", "#D55E00"},        {"bubble", "#A0A0A0"},
-        {"slow GPUs", "#8C2D04"},     {"input", "#525252"}};
+        {"slow GPUs", "#8C2D04"},     {"input", "#525252"},        {"longest texts", "#AA4499"}};
     for (gsize i = 0; i < G_N_ELEMENTS(colours); i++)
         if (g_str_equal(label, colours[i][0]))
             return colours[i][1];

@@ -20,7 +20,7 @@ typedef struct LossWord {
     const char *label;
 } LossWord;
 
-static const LossWord loss_words[PLOT_LOSS_COUNT] = {
+static const LossWord loss_words[] = {
     {SIM_PART_COMPUTE, "kernel loss"},
     {SIM_PART_RECOMPUTE, "recompute"},
     {SIM_PART_TENSOR_COMM, "tensor comm"},
@@ -33,8 +33,11 @@ static const LossWord loss_words[PLOT_LOSS_COUNT] = {
     {SIM_PART_OTHER, "other"},
     {-1, "bubble"},
     {SIM_PART_COUNT + REPORT_LATE_STRAGGLERS, "slow GPUs"},
+    {SIM_PART_COUNT + REPORT_LATE_LENGTHS, "longest texts"},
     {SIM_PART_COUNT + REPORT_LATE_INPUT, "input"},
 };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(loss_words) == PLOT_LOSS_COUNT);
 
 void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
 {

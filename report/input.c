@@ -1,4 +1,5 @@
 /* report/input.c - see input.h. */
+#include "costmodel/lengths.h"
 #include "report/input.h"
 
 #include <math.h>
@@ -56,7 +57,7 @@ bool report_input_fill(Report *report, GError **error)
     const Spec *spec = report->spec;
     const SpecData *data = &spec->data;
     ReportInput *input = &report->input;
-    const double tokens = (double)spec->training.global_batch * spec->training.sequence_length;
+    const double tokens = cost_trained_tokens(spec);
     const double step_s = (double)report->step_ps * 1e-12,
                  skipped = fmax(0, spec->training.skipped_steps_frac);
     if (!data->given && !(skipped > 0))

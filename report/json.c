@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "costmodel/lengths.h"
 #include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
@@ -10,6 +11,7 @@
 #include "report/network.h"
 #include "report/servers.h"
 #include "spec/notes.h"
+#include "spec/run_length.h"
 
 static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *texts)
 {
@@ -157,6 +159,20 @@ static void write_epoch(OrrJsonWriter *w, const Report *report)
     orr_jw_end(w, '}');
 }
 
+static void write_lengths(OrrJsonWriter *w, const Report *report)
+{
+    const Spec *spec = report->spec;
+    if (!spec->training.lengths.given)
+        return;
+    const double positions = cost_positions(spec);
+    orr_jw_begin(w, "lengths", '{');
+    orr_jw_number(w, "text_tokens", spec_text_tokens(&spec->training));
+    orr_jw_number(w, "positions", positions);
+    orr_jw_number(w, "filled_frac", cost_trained_tokens(spec) / (spec->training.global_batch * positions));
+    orr_jw_number(w, "wait_frac", cost_lengths_wait_frac(spec));
+    orr_jw_end(w, '}');
+}
+
 static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
@@ -219,6 +235,7 @@ void report_write_json(const Report *report, GString *out)
     report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);
+    write_lengths(w, report);
     write_epoch(w, report);
     report_network_json(report, w);
     report_servers_json(report, w);

@@ -9,7 +9,7 @@ typedef struct PartWord {
 } PartWord;
 
 /* In the order of the report. */
-static const PartWord part_words[REPORT_TIME_COUNT] = {
+static const PartWord part_words[] = {
     {SIM_PART_COMPUTE, "compute_s", "compute"},
     {SIM_PART_RECOMPUTE, "recompute_s", "recompute"},
     {SIM_PART_TENSOR_COMM, "tensor_comm_s", "tensor comm"},
@@ -22,8 +22,10 @@ static const PartWord part_words[REPORT_TIME_COUNT] = {
     {-1, "bubble_s", "bubble"},
     {SIM_PART_OTHER, "other_s", "other"},
     {SIM_PART_COUNT + REPORT_LATE_STRAGGLERS, "stragglers_s", "slow GPUs"},
+    {SIM_PART_COUNT + REPORT_LATE_LENGTHS, "lengths_s", "longest texts"},
     {SIM_PART_COUNT + REPORT_LATE_INPUT, "input_s", "input"},
 };
+G_STATIC_ASSERT(G_N_ELEMENTS(part_words) == REPORT_TIME_COUNT);
 
 static const char *const part_names[SIM_PART_COUNT] = {
     [SIM_PART_COMPUTE] = "compute",         [SIM_PART_RECOMPUTE] = "recompute",

@@ -85,6 +85,7 @@ typedef struct ReportJitter {
 /* What a step takes beyond the one that was simulated, where all GPUs are alike and nobody waits for input. */
 typedef enum {
     REPORT_LATE_STRAGGLERS, /* for slow GPUs and links: the mean over steps */
+    REPORT_LATE_LENGTHS,    /* for the rank whose texts are longest: the mean over steps */
     REPORT_LATE_INPUT,      /* for its input */
     REPORT_LATE_COUNT
 } ReportLate;

@@ -3,12 +3,14 @@
 
 #include "base/units.h"
 #include "costmodel/adapter.h"
+#include "costmodel/lengths.h"
 #include "costmodel/params.h"
 #include "report/balance.h"
 #include "report/groups.h"
 #include "report/input.h"
 #include "report/jitter.h"
 #include "report/offload.h"
+#include "spec/run_length.h"
 #include "step/step.h"
 #include "traffic/fabric.h"
 
@@ -122,7 +124,7 @@ static void fill_rates(OrrArena *arena, Report *report)
     report->parameters = cost_parameters(&spec->model, 0, false);
     report->active_parameters = cost_parameters(&spec->model, 0, true);
     report->trained_parameters = cost_trained_parameters(spec);
-    report->tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length / step_s;
+    report->tokens_per_s = cost_trained_tokens(spec) / step_s;
     report->tokens_per_s_per_gpu = report->tokens_per_s / report->gpus;
     report->model_flops_per_s_per_gpu = flops.model / step_s / report->gpus;
     report->mfu = flops.model / step_s / peak;
@@ -145,9 +147,20 @@ static int64_t slow_like(const Report *like, int64_t ideal_ps)
 
 int64_t report_late_like(const Report *report, int64_t ideal_ps)
 {
-    const int64_t steps_ps = ideal_ps + slow_like(report, ideal_ps),
+    const double lengths = (double)report->late_ps[REPORT_LATE_LENGTHS] / (double)report_ideal_ps(report);
+    const int64_t steps_ps =
+                      ideal_ps + slow_like(report, ideal_ps) + late_by((double)ideal_ps * 1e-12 * lengths),
                   fetch_ps = late_by(report->input.fetch_s);
     return steps_ps + (report->spec->data.prefetch > 0 ? MAX(0, fetch_ps - steps_ps) : fetch_ps);
+}
+
+/* Whoever has the longest texts computes longer, in the share of the step that micro-batches take. */
+static int64_t longest_texts(const Report *report)
+{
+    const int64_t *part_ps = report->part_ps;
+    const int64_t batches_ps = part_ps[SIM_PART_COMPUTE] + part_ps[SIM_PART_RECOMPUTE] +
+                               part_ps[SIM_PART_TENSOR_COMM] + part_ps[SIM_PART_EXPERT_COMM];
+    return late_by(cost_lengths_wait_frac(report->spec) * (double)batches_ps * 1e-12);
 }
 
 /* The step as it will be: slow GPUs and links, then input that does not arrive in that time. */
@@ -162,7 +175,8 @@ static bool stretch(const ReportOptions *options, OrrArena *arena, Report *repor
         return false;
     else if (report->jitter.told)
         late_ps[REPORT_LATE_STRAGGLERS] = late_by(report->jitter.mean_s - (double)report->step_ps * 1e-12);
-    report->step_ps += late_ps[REPORT_LATE_STRAGGLERS];
+    late_ps[REPORT_LATE_LENGTHS] = longest_texts(report);
+    report->step_ps += late_ps[REPORT_LATE_STRAGGLERS] + late_ps[REPORT_LATE_LENGTHS];
     if (!report_input_fill(report, error))
         return false;
     late_ps[REPORT_LATE_INPUT] = late_by(report->input.wait_s);
@@ -196,8 +210,13 @@ static void fill_epoch(Report *report)
     const int ranks = MAX(1, report->spec->parallel.data);
     if (training->samples <= 0)
         return;
+    /* several packed texts are one sequence */
+    const double texts =
+        training->lengths.given && training->lengths.packed
+            ? cost_trained_tokens(report->spec) / training->global_batch / spec_text_tokens(training)
+            : 1;
     report->epoch_rank_samples = ceil(training->samples / ranks);
-    report->epoch_steps = ceil(report->epoch_rank_samples * ranks / training->global_batch);
+    report->epoch_steps = ceil(report->epoch_rank_samples * ranks / texts / training->global_batch);
     report->epoch_s = report->epoch_steps * (double)report->step_ps * 1e-12;
 }
 

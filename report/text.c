@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "costmodel/lengths.h"
 #include "costmodel/ops.h"
 #include "report/groups.h"
 #include "report/effective.h"
@@ -14,6 +15,7 @@
 #include "report/servers.h"
 #include "report/text_memory.h"
 #include "spec/notes.h"
+#include "spec/run_length.h"
 
 enum { LABEL_COLUMN = 14, BAR_WIDTH = 40, BESIDE_BAR = 38 };
 
@@ -53,6 +55,29 @@ static char *layout_line(const Spec *spec)
     return g_string_free(line, FALSE);
 }
 
+/* Texts of many lengths. */
+static char *texts_line(const Spec *spec)
+{
+    char sequences[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    const SpecTraining *training = &spec->training;
+    const double trained = cost_trained_tokens(spec), positions = cost_positions(spec),
+                 filled = trained / (training->global_batch * positions);
+    report_page_whole(sequences, training->global_batch);
+    orr_text_count(tokens, trained);
+    return training->lengths.packed
+               ? g_strdup_printf("%s rows of %d positions, %.1f %% filled with texts of %.0f tokens (%s "
+                                 "tokens); micro-batch "
+                                 "%d, %d per pipeline",
+                                 sequences, training->sequence_length, 100 * filled,
+                                 spec_text_tokens(training), tokens, training->micro_batch,
+                                 spec_microbatches(spec))
+               : g_strdup_printf(
+                     "%s texts of %.0f tokens, padded to %.0f (%s tokens, %.0f %% padding); micro-batch %d, "
+                     "%d per pipeline",
+                     sequences, spec_text_tokens(training), positions, tokens, 100 * (1 - filled),
+                     training->micro_batch, spec_microbatches(spec));
+}
+
 static char *batch_line(const Spec *spec)
 {
     char sequences[ORR_TEXT_SIZE], length[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
@@ -71,6 +96,8 @@ static char *batch_line(const Spec *spec)
             report_page_whole(encoder, training->encoder_sequence_length), training->micro_batch,
             spec_microbatches(spec));
     }
+    if (training->lengths.given)
+        return texts_line(spec);
     return g_strdup_printf("%s sequences of %s tokens (%s tokens); micro-batch %d, %d per pipeline",
                            report_page_whole(sequences, training->global_batch),
                            report_page_whole(length, training->sequence_length),

@@ -6,6 +6,7 @@
 
 #include "answer/answer.h"
 #include "costmodel/adapter.h"
+#include "costmodel/lengths.h"
 #include "report/input.h"
 #include "search/walk.h"
 #include "search/write_internal.h"
@@ -20,8 +21,7 @@ static bool from_run(const SearchResult *result, const Spec *spec, const SearchR
                        .bubble_frac = run->bubble_frac,
                        .parameters = cost_parameters(&spec->model, 0, false),
                        .trained_parameters = cost_trained_parameters(spec),
-                       .tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length /
-                                       ((double)run->step_ps * 1e-12)};
+                       .tokens_per_s = cost_trained_tokens(spec) / ((double)run->step_ps * 1e-12)};
     for (int late = 0; late < REPORT_LATE_COUNT; late++)
         report->late_ps[late] = run->late_ps[late];
     if (!report_input_fill(report, NULL)) /* what only evaluates or is skipped; its step has not waited yet */

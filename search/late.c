@@ -6,7 +6,8 @@
 
 bool search_is_late(const Spec *spec)
 {
-    return spec->jitter.given || spec->data.given || spec->training.skipped_steps_frac > 0;
+    return spec->jitter.given || spec->data.given || spec->training.skipped_steps_frac > 0 ||
+           (spec->training.lengths.given && !spec->training.lengths.packed);
 }
 
 /* `like` as in ReportOptions; `ret_report` may be NULL, its lists are gone. */

@@ -90,8 +90,9 @@ bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, voi
 bool spec_read_data(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 /* spec/fields_jitter.c: `target` is a SpecJitter. */
-extern const SpecTable spec_table_adapter;
+extern const SpecTable spec_table_adapter, spec_table_lengths;
 bool spec_read_adapter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_jitter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 /* spec/fields_faults.c: `target` is a SpecFaults. */

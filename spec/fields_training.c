@@ -271,6 +271,10 @@ static const SpecField training_fields[] = {
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),
+    SPEC_F_CUSTOM(SpecTraining, lengths, spec_read_lengths, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
+                  &spec_table_lengths,
+                  "How long the texts are, and whether they are packed or padded; without it every position "
+                  "is trained."),
     SPEC_F_WORD(
         SpecTraining, task, &spec_words_task, "\"pretrain\"", 0,
         "What is trained: pretrain and sft train all weights, lora and qlora those of training.adapter. dpo "

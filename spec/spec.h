@@ -22,6 +22,7 @@
 #include "spec/data.h"
 #include "spec/faults.h"
 #include "spec/adapter.h"
+#include "spec/lengths.h"
 #include "spec/jitter.h"
 
 #define SPEC_AUTO        (-1)
@@ -211,6 +212,7 @@ typedef struct SpecTraining {
     bool attention_8bit, head_8bit; /* beside an 8- or 4-bit precision */
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
+    SpecLengths lengths;
     double predicted_frac; /* of the positions those that software picks ahead of the LM head */
     SpecTask task;
     SpecAdapter adapter;

@@ -153,7 +153,8 @@ static void find_binds(const Report *report, GArray *binds)
     const double step = (double)report->step_ps;
     const ExplainBind waits[] = {
         {"bubble", "the pipeline bubble", (double)report->bubble_ps / step},
-        {"stragglers", "slow GPUs and links", (double)report->late_ps[REPORT_LATE_STRAGGLERS] / step}};
+        {"stragglers", "slow GPUs and links", (double)report->late_ps[REPORT_LATE_STRAGGLERS] / step},
+        {"lengths", "the rank with the longest texts", (double)report->late_ps[REPORT_LATE_LENGTHS] / step}};
     for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
         Report faster;
         if (resources[i].there != NULL && !resources[i].there(report->spec))

@@ -18,6 +18,7 @@ static const char *const MODES[] = {"ring",           "ring-naive", "ring-stripe
                                     "allgather-ring", "ulysses",    "hierarchical"};
 static const char *const SCHEMES[] = {"1d", "2d", "2.5d", "3d"};
 static const char *const DISPATCHERS[] = {"alltoall", "deepep", "hybridep", "hierarchical"};
+static const char *const LENGTHS[] = {"", ",\"document_tokens\":300", ",\"lengths\":{\"mean\":700}"};
 static const char *const ROUTERS[] = {"\"even\"", "\"uniform\"",
                                       "{\"distribution\":\"zipf\",\"exponent\":0.7}",
                                       "{\"distribution\":\"dirichlet\",\"concentration\":4}"};
@@ -134,9 +135,9 @@ static char *scenario(GRand *rand)
     g_string_append_printf(
         out,
         "\"training\":{\"sequence_length\":4608,\"global_batch\":%d,\"micro_batch\":%d,\"recompute\":%s,"
-        "\"router\":%s,\"document_tokens\":%d,\"predicted_frac\":%s},",
+        "\"router\":%s%s,\"predicted_frac\":%s},",
         (even ? 64 : 180) * power(rand, 4), power(rand, 2), PICK(rand, RECOMPUTE), PICK(rand, ROUTERS),
-        g_rand_boolean(rand) ? 300 : 0, g_rand_boolean(rand) ? "0.15" : "1");
+        PICK(rand, LENGTHS), g_rand_boolean(rand) ? "0.15" : "1");
     g_string_append_printf(out,
                            "\"parallel\":{\"tensor\":%d,\"tensor_scheme\":\"%s\",\"sequence_parallel\":%s,"
                            "\"context\":%d,\"pipeline\":%d,"

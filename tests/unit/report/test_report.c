@@ -31,7 +31,7 @@ static void test_json_keys(void)
     static const char *const time_keys[] = {
         "compute_s",       "recompute_s",  "tensor_comm_s", "context_comm_s", "expert_comm_s",
         "pipeline_comm_s", "data_comm_s",  "offload_s",     "optimizer_s",    "bubble_s",
-        "other_s",         "stragglers_s", "input_s"};
+        "other_s",         "stragglers_s", "lengths_s",     "input_s"};
     static const char *const stage_keys[] = {"stage",           "weights_bytes",     "gradients_bytes",
                                              "optimizer_bytes", "activations_bytes", "workspace_bytes",
                                              "reserved_bytes",  "peak_bytes"};
