@@ -158,7 +158,9 @@ void sim_emit_passes(RankBuilder *rb); /* in the rank's order */
 /* The LM head's weight gradients that its backwards left out, and the reduction that had to wait for them. */
 void sim_emit_deferred_head(RankBuilder *rb);
 
-/* program_data.c: the end of the step. */
+/* program_data.c: an op of the compute stream, where it takes any time. */
+void sim_emit_once(RankBuilder *rb, SimTag tag, const SimWork *work);
+/* ... and the end of the step. */
 void sim_emit_step_end(RankBuilder *rb);
 
 /* program_sharded.c: ZeRO-3. */

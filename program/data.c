@@ -44,7 +44,7 @@ static void emit_late_gathers(RankBuilder *rb)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, last);
 }
 
-static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
+void sim_emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
 {
     if (sim_work_duration_ps(work) == 0)
         return;
@@ -94,6 +94,7 @@ void sim_emit_step_end(RankBuilder *rb)
     const SimPlan *plan = rb->builder->plan;
     const SimRankPlan *rank = &plan->ranks[rb->rank];
     sim_emit_deferred_head(rb);
+    sim_emit_once(rb, SIM_TAG_OVERHEAD, &rank->end);
     emit_late_reduces(rb);
     if (rb->reduced[1] != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(plan), rb->reduced[1]);
@@ -107,8 +108,8 @@ void sim_emit_step_end(RankBuilder *rb)
         sim_emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
                       SIM_NONE, SIM_NONE);
     sim_update_barrier(rb);
-    emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
+    sim_emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
     sim_update_end(rb);
     emit_late_gathers(rb);
-    emit_once(rb, SIM_TAG_OVERHEAD, &plan->overhead);
+    sim_emit_once(rb, SIM_TAG_OVERHEAD, &plan->overhead);
 }

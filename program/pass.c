@@ -5,6 +5,7 @@
  * waits for the sender's op itself.
  */
 #include "program/emit.h"
+#include "program/measured.h"
 #include "program/works.h"
 
 static SimTag tag_of(SimPass pass)
@@ -64,7 +65,9 @@ static inline void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t ind
     const SimStream stream = sim_send_stream(direction);
     rb->waited[stream][SIM_STREAM_COMPUTE] = index;
     *ready = sim_emit(rb, stream,
-                      &(SimInstr){.op = chunk->send_op[direction],
+                      &(SimInstr){.op = rb->builder->plan->measured == NULL
+                                            ? chunk->send_op[direction]
+                                            : sim_measured_send(rb, chunk, direction, pass->microbatch),
                                   .wait_on = sim_wait_on(SIM_NONE, SIM_STREAM_COMPUTE),
                                   .wait_count = index + 1,
                                   .microbatch = pass->microbatch});
@@ -131,11 +134,24 @@ static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
     return *cached;
 }
 
+/* ... as long as it was measured with this micro-batch. */
+static G_GNUC_NO_INLINE int32_t measured_op(RankBuilder *rb, Chunk *chunk, const Pass *pass)
+{
+    Builder *b = rb->builder;
+    const int32_t predicted = sim_stage_work(b, chunk->stage_index, pass->pass);
+    SimWork work = g_array_index(b->works, SimWork, predicted);
+    sim_measured_pass(b, chunk, pass, 0, &work);
+    return compute_op(rb, pass->pass, sim_intern_work(b, SIM_STREAM_COMPUTE, &work), stage_mem(rb, chunk, pass),
+                      chunk->stage_index);
+}
+
 /* The pass over the whole stage. */
 static inline int32_t whole_op(RankBuilder *rb, Chunk *chunk, const Pass *pass)
 {
     Builder *b = rb->builder;
     int32_t *cached = &b->caches[chunk->stage_index].op[pass->pass];
+    if (b->plan->measured != NULL)
+        return measured_op(rb, chunk, pass);
     if (chunk->plain && *cached != SIM_NONE)
         return *cached;
     *cached = compute_op(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
@@ -188,6 +204,8 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     const SimSegment *segment = &chunk->stage->segments[i];
     SimMemDelta mem = sim_segment_mem(segment, pass->pass);
     SimWork work = sim_segment_work(segment, pass->pass);
+    if (b->plan->measured != NULL)
+        sim_measured_pass(b, chunk, pass, sim_measured_before(chunk, pass, i), &work);
     Use *use = NULL;
     if (chunk->sharded && sim_pass_uses_weights(pass->pass)) {
         use = sim_emit_use(rb);

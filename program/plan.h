@@ -114,6 +114,7 @@ typedef struct SimStage {
 } SimStage;
 
 typedef struct SimRankPlan { /* one pipeline rank */
+    SimWork begin, end; /* before the first pass and behind the last one; zero: nothing */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MAX_MEMS];
@@ -134,11 +135,18 @@ typedef struct SimCompression {
     double volume_break_even_frac; /* topk: sends as much */
 } SimCompression;
 
+/* What passes and messages of each micro-batch take whatever their works say: [stages x micro-batches], -1: what those say;
+ * NULL: all of them. A backward in two halves splits it as its works do. */
+typedef struct SimMeasured {
+    const int64_t *forward_ps, *backward_ps, *send_next_ps, *send_prev_ps;
+} SimMeasured;
+
 typedef struct SimPlan {
     const SimSchedule *schedule;
     SimScheduleShape shape;
     const SimOrder *orders; /* [ranks] given ones; NULL: the schedule generates them */
     SimStage *stages;       /* [ranks x chunks] along the model */
+    const SimMeasured *measured; /* NULL: nothing was */
     SimRankPlan *ranks;     /* [ranks] */
     /* Data parallelism. */
     int zero;                  /* 0-3 */

@@ -222,6 +222,7 @@ static void write_rank(Builder *b, int rank, const SimOrder *order)
     sim_window_plan(&rb);
     sim_update_start(&rb);
     sim_emit_start_gathers(&rb);
+    sim_emit_once(&rb, SIM_TAG_OVERHEAD, &b->plan->ranks[rank].begin);
     sim_emit_passes(&rb);
     sim_emit_step_end(&rb);
     for (int c = 0; c < b->chunks; c++) {

@@ -172,7 +172,7 @@ void report_groups_text(const Report *report, GString *out)
     enum { COLUMNS = 8 };
     static const char *const headers[COLUMNS] = {"group",  "GPUs",          "replicas", "stages",
                                                  "layers", "micro-batches", "waits",    "room"};
-    if (report->kinds.count == 0)
+    if (report->spec->cluster.group_count == 0)
         return;
     g_string_append_c(out, '\n');
     report_page_say(out, 0,
@@ -197,7 +197,7 @@ void report_groups_text(const Report *report, GString *out)
 
 void report_groups_json(const Report *report, OrrJsonWriter *w)
 {
-    if (report->kinds.count == 0)
+    if (report->spec->cluster.group_count == 0)
         return;
     orr_jw_begin(w, "groups", '[');
     for (int g = 0; g < report->spec->cluster.group_count; g++) {

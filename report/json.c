@@ -6,6 +6,7 @@
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
+#include "report/measured.h"
 #include "report/offload.h"
 #include "report/parts.h"
 #include "report/network.h"
@@ -234,6 +235,7 @@ void report_write_json(const Report *report, GString *out)
     report_groups_json(report, w);
     report_input_json(report, w);
     report_jitter_json(report, w);
+    report_measured_json(report, w);
     write_training(w, report);
     write_lengths(w, report);
     write_epoch(w, report);

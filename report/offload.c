@@ -92,7 +92,7 @@ static void fill_kinds(const Report *report, bool disks, double *ret_bytes, doub
 static void fill_bytes(const SimPlan *plan, const Report *report, ReportOffload *out)
 {
     const SpecHost *host = &report->spec->cluster.host;
-    if (report->kinds.count > 0) {
+    if (report->spec->cluster.group_count > 0) {
         fill_kinds(report, false, &out->host_bytes, &out->host_capacity_bytes);
         fill_kinds(report, true, &out->nvme_bytes, &out->nvme_capacity_bytes);
         return;

@@ -82,6 +82,13 @@ typedef struct ReportJitter {
     double evict_gain_frac, backup_gain_frac, async_gain_frac;
 } ReportJitter;
 
+/* Steps that a measured one would be without its stragglers, filled by report/measured.h. */
+typedef struct ReportMeasured {
+    bool told;
+    int64_t even_ps;                                 /* all passes alike */
+    int64_t stages_ps, replicas_ps, microbatches_ps; /* only these differ */
+} ReportMeasured;
+
 /* What a step takes beyond the one that was simulated, where all GPUs are alike and nobody waits for input. */
 typedef enum {
     REPORT_LATE_STRAGGLERS, /* for slow GPUs and links: the mean over steps */
@@ -164,9 +171,10 @@ typedef struct Report {
     double waiting_kwh;       /* of kwh: beyond steps, at that power; 0 without effective days */
     ReportEffective effective;
     ReportJitter jitter;
+    ReportMeasured measured;
     ReportInput input;
     ReportGroup groups[SPEC_MOST_GROUPS];
-    SimKinds kinds; /* count 0: all nodes are alike */
+    SimKinds kinds; /* count 0: all nodes are alike, and nothing was measured */
     const GPtrArray
         *chosen; /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
     TrafficSummary network; /* on: cluster.network.fidelity is flow */

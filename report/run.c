@@ -9,6 +9,7 @@
 #include "report/groups.h"
 #include "report/input.h"
 #include "report/jitter.h"
+#include "report/measured.h"
 #include "report/offload.h"
 #include "spec/run_length.h"
 #include "step/step.h"
@@ -48,8 +49,9 @@ static void fill_tightest(const Report *report, int index, ReportStage *out)
         ReportStage stage;
         fill_stage(report->spec, &kind->plan, &report->result, index, k % report_ranks_a_stage(report),
                    &stage);
-        stage.capacity_bytes =
-            report->spec->cluster.groups[kind->group_of_rank[index]].accelerator.memory_bytes;
+        if (report->spec->cluster.group_count > 0)
+            stage.capacity_bytes =
+                report->spec->cluster.groups[kind->group_of_rank[index]].accelerator.memory_bytes;
         if (k == 0 || stage.peak_bytes - stage.capacity_bytes > out->peak_bytes - out->capacity_bytes)
             *out = stage;
     }
@@ -296,6 +298,9 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
         report->plan = report->kinds.kinds[0].plan;
         return simulate(spec, record, arena, report, error);
     }
+    if (spec->execution.measured_passes != NULL)
+        return report_measured_program(spec, options->unfold, arena, report, error) &&
+               simulate(spec, record, arena, report, error);
     return sim_step_plan(spec, arena, &report->plan, error) &&
            sim_step_fits_clock(spec, &report->plan, error) &&
            sim_program_build(&report->plan, options->unfold, arena, &report->program, error) &&
@@ -318,7 +323,8 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }
-    if (!stretch(options, arena, &report, error))
+    if ((!options->ideal && !report_measured_fill(&report, error)) ||
+        !stretch(options, arena, &report, error))
         return false;
     fill_rates(arena, &report);
     if (!possible(&report, error))

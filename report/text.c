@@ -8,6 +8,7 @@
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
+#include "report/measured.h"
 #include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
@@ -170,7 +171,7 @@ static void write_scenario(const Report *report, GString *out)
     g_autofree char *cluster_line = g_strdup_printf(
         "%s: %d x %d %s%s%s", report_page_gpus(number, report->gpus), cluster->nodes, cluster->gpus_per_node,
         cluster->accelerator.name, cluster->name[0] != '\0' ? ", " : "", cluster->name);
-    if (report->kinds.count > 0)
+    if (cluster->group_count > 0)
         report_groups_cluster(report, out);
     else
         report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
@@ -468,6 +469,7 @@ void report_write_text(const Report *report, GString *out)
     report_groups_text(report, out);
     report_input_text(report, out);
     report_jitter_text(report, out);
+    report_measured_text(report, out);
     report_network_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);

@@ -195,6 +195,11 @@ bool search_supports(const Spec *spec, GError **error)
             error, ORR_ERROR_INPUT,
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
             spec->parallel.schedule_file);
+    if (spec->execution.measured_passes != NULL)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "execution.measured_passes: measured steps can be run but not searched; give values instead of "
+            "\"auto\"");
     const bool mixed = spec->cluster.group_count > 0;
     if (mixed && (spec->search.max_memory_frac > 0 || spec->search.max_memory_bytes > 0))
         return orr_fail(

@@ -453,5 +453,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
            check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
            spec_check_tiles(&check) && spec_check_adapter(&check) && spec_check_lengths(&check) &&
-           check_order(&check) && spec_check_pipeline(&check);
+           check_order(&check) && spec_check_pipeline(&check) && spec_check_measured(&check);
 }

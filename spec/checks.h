@@ -46,6 +46,9 @@ bool spec_check_tiles(const Check *check);
 /* spec/check_groups.c: a cluster of several kinds of nodes. */
 bool spec_check_groups(const Check *check);
 
+/* spec/check_measured.c: seconds of passes from a trace. */
+bool spec_check_measured(const Check *check);
+
 /* spec/check_pipeline.c: optimizer's norm, orders, schedule, layout of layers, offload and search. */
 bool spec_check_pipeline(const Check *check);
 

@@ -23,6 +23,12 @@ static const SpecField execution_fields[] = {
      .words = &spec_words_overlap,
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
      .help = "Communication that runs beside compute; default: the framework's."},
+    SPEC_F_CUSTOM(
+        SpecExecution, measured_passes, spec_read_measured, "\"\"", 0,
+        "the path of a file, or an object with passes", "{\"type\":[\"string\",\"object\"]}",
+        &spec_table_measured,
+        "Seconds that each pass took in a trace, by stage, replica and micro-batch; empty: passes are "
+        "predicted."),
     {.key = "overlap_besides",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecExecution, overlap_besides),

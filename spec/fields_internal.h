@@ -82,6 +82,10 @@ bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecMod
 extern const SpecTable spec_table_generation;
 bool spec_read_generation(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
+/* spec/measured.c: rows of seconds, as a text; `target` is a const char *. */
+extern const SpecTable spec_table_measured;
+bool spec_read_measured(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_offload.c */
 bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

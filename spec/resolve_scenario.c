@@ -60,6 +60,32 @@ static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
     return true;
 }
 
+/* Measured passes that are a path become what the file says. */
+static bool resolve_measured(const Resolver *resolver, OrrJsonDoc *doc)
+{
+    const OrrJson *execution = orr_json_member(orr_json_root(doc), "execution");
+    const bool object = execution != NULL && orr_json_type(execution) == ORR_JSON_OBJECT;
+    const OrrJson *measured = object ? orr_json_member(execution, "measured_passes") : NULL;
+    if (measured == NULL || orr_json_type(measured) != ORR_JSON_TEXT || orr_json_text(measured)[0] == '\0')
+        return true;
+    const char *name = orr_json_text(measured);
+    g_autofree char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
+                                ? g_strdup(name)
+                                : g_build_filename(resolver->base_dir, name, NULL);
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return spec_resolver_fail(
+            resolver, "execution.measured_passes",
+            "\"%.200s\" is no file, from the scenario's folder; give the path of one, or an "
+            "object with passes",
+            name);
+    OrrJsonDoc *passes = orr_json_read_file(path, resolver->error);
+    if (passes == NULL)
+        return false;
+    spec_resolver_add_profile(resolver, "measured", name, orr_json_root(passes));
+    orr_json_take(doc, "execution.measured_passes", passes);
+    return true;
+}
+
 OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
                                   GPtrArray *profiles, GPtrArray *notes, GError **error)
 {
@@ -88,7 +114,7 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
         orr_json_take(doc, "cluster", object);
     }
     if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc) ||
-        !spec_resolve_faults(doc, where, base_dir, profiles, error))
+        !resolve_measured(&resolver, doc) || !spec_resolve_faults(doc, where, base_dir, profiles, error))
         goto failed;
     return doc;
 failed:

@@ -304,7 +304,9 @@ typedef struct SpecExecution {
     int compiled;                    /* 0 or 1 */
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
-    unsigned overlap_besides;        /* what a run that follows the recipes gets besides */
+    const char *
+        measured_passes; /* seconds of a trace's passes (spec/measured.h reads the text); interned; NULL: none */
+    unsigned overlap_besides; /* what a run that follows the recipes gets besides */
 } SpecExecution;
 
 /* --- what a search may try --- */
