@@ -156,7 +156,9 @@ const char *orr_run(OrrHandle *handle, const char *options)
 {
     GError *error = NULL;
     ApiSimulation *simulation = simulate(handle, options, "run", 0, &error);
-    if (simulation != NULL)
+    if (simulation != NULL && simulation->workload != NULL)
+        workload_write_json(simulation->workload, &simulation->source, handle->answer);
+    else if (simulation != NULL)
         report_write_json(&simulation->report, handle->answer);
     api_simulation_free(simulation);
     return api_answer(handle, simulation != NULL, error);

@@ -24,7 +24,12 @@ static bool answer(const ReportOptions *options, const LedgerReserveAsk *reserve
                     error))
         return false;
     simulation->report.chosen = simulation->chosen;
-    return true;
+    if (!simulation->spec.workload.given)
+        return true;
+    const WorkloadAsk loop = {.check = options->check};
+    simulation->workload = ORR_ARENA_NEW(simulation->arena, Workload, 1);
+    return workload_ask(&simulation->spec, &simulation->source, &loop, simulation->arena,
+                        simulation->workload, error);
 }
 
 /* Measured rows of `path`, replayed. */

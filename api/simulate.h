@@ -8,6 +8,7 @@
 #include "ledger/memory.h"
 #include "ledger/own.h"
 #include "report/report.h"
+#include "workload/workload.h"
 
 /* Owns everything that the report borrows. */
 typedef struct ApiSimulation {
@@ -16,6 +17,7 @@ typedef struct ApiSimulation {
     GPtrArray *chosen; /* char*: "parallel.tensor=8", what each "auto" became */
     OrrArena *arena;
     Report report;
+    Workload *workload; /* in the arena: the loop that the step is part of; NULL: the scenario has none */
 } ApiSimulation;
 
 /* What ships beside the presets and every simulation reads: for many of them, once. Read-only, for any thread. */

@@ -222,6 +222,19 @@ static bool write_lists(const RunArgs *args, const Report *report, GString *kern
     return true;
 }
 
+/* The loop where the scenario is one, else the step. */
+static void write_answer(const ApiSimulation *simulation, int format, GString *text)
+{
+    if (simulation->workload == NULL)
+        report_write(&simulation->report, format, text);
+    else if (format == CLI_FORMAT_JSON)
+        workload_write_json(simulation->workload, &simulation->source, text);
+    else if (format == CLI_FORMAT_CSV)
+        workload_write_csv(simulation->workload, text);
+    else
+        workload_write_text(simulation->workload, text);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -276,7 +289,7 @@ static bool run(const CliArgs *common, GError **error)
         api_simulation_free(simulation);
         return false;
     }
-    report_write(report, (int)common->format, text);
+    write_answer(simulation, (int)common->format, text);
     if (args->timeline)
         plot_terminal(report, timeline_width(), paints(common->output), text);
     if (behind)

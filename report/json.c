@@ -22,7 +22,7 @@ static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *te
     orr_jw_end(w, ']');
 }
 
-static void write_stamp(OrrJsonWriter *w, const SpecSource *source)
+void report_write_stamp(OrrJsonWriter *w, const SpecSource *source)
 {
     orr_jw_begin(w, "stamp", '{');
     orr_jw_text(w, "version", ORRERY_VERSION);
@@ -210,7 +210,7 @@ void report_write_json(const Report *report, GString *out)
     orr_jw_begin(w, NULL, '{');
     orr_jw_int(w, "schema", 1);
     orr_jw_text(w, "scenario", report->spec->name);
-    write_stamp(w, report->source);
+    report_write_stamp(w, report->source);
     orr_jw_begin(w, "model", '{');
     orr_jw_text(w, "name", report->spec->model.name);
     orr_jw_number(w, "parameters", report->parameters);

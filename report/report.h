@@ -232,6 +232,8 @@ char *report_occupied(const Report *report);
 extern const OrrWords report_words_format;
 void report_write(const Report *report, int format, GString *out);
 
+/* "stamp": version, hash of the scenario, presets, what was defaulted. */
+void report_write_stamp(OrrJsonWriter *w, const SpecSource *source);
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);
 void report_write_csv(const Report *report, bool header, GString *out);

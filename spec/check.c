@@ -447,11 +447,12 @@ static bool check_order(const Check *check)
 bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
-    return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           check_network(&check) && spec_check_groups(&check) && check_precision(&check) &&
-           check_8bit(&check) && check_powers(&check) && check_product(&check) && check_tensor(&check) &&
-           spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
-           check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           spec_check_tiles(&check) && spec_check_adapter(&check) && spec_check_lengths(&check) &&
-           check_order(&check) && spec_check_pipeline(&check) && spec_check_measured(&check);
+    return spec_check_data(spec, where, error) && spec_check_workload(&check) && check_model(&check) &&
+           check_cluster(&check) && check_network(&check) && spec_check_groups(&check) &&
+           check_precision(&check) && check_8bit(&check) && check_powers(&check) && check_product(&check) &&
+           check_tensor(&check) && spec_check_expert(&check) && spec_check_router(&check) &&
+           check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
+           check_recompute(&check) && check_zero(&check) && spec_check_tiles(&check) &&
+           spec_check_adapter(&check) && spec_check_lengths(&check) && check_order(&check) &&
+           spec_check_pipeline(&check) && spec_check_measured(&check);
 }

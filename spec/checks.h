@@ -43,6 +43,9 @@ bool spec_check_lengths(const Check *check);
 /* spec/check_tiles.c: parallel.weight_tiles, training.mlp_tiles. */
 bool spec_check_tiles(const Check *check);
 
+/* spec/check_workload.c: a loop over several models. */
+bool spec_check_workload(const Check *check);
+
 /* spec/check_groups.c: a cluster of several kinds of nodes. */
 bool spec_check_groups(const Check *check);
 

@@ -81,7 +81,7 @@ struct SpecTable {
 extern const SpecTable spec_table_scenario, spec_table_model, spec_table_accelerator, spec_table_cluster,
     spec_table_training, spec_table_parallel, spec_table_execution, spec_table_framework, spec_table_offload,
     spec_table_host, spec_table_faults, spec_table_storage, spec_table_jitter, spec_table_data,
-    spec_table_search, spec_table_measurement, spec_table_network;
+    spec_table_search, spec_table_measurement, spec_table_network, spec_table_workload;
 /* spec/fields_kernel.c: the "model" block of accelerators and "collectives" block of clusters. */
 extern const SpecTable spec_table_kernel_model, spec_table_collective_model;
 

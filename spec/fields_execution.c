@@ -77,6 +77,9 @@ static const SpecField scenario_fields[] = {
                   "GPUs and links that are slower than others, always or from step to step."),
     SPEC_F_CUSTOM(Spec, data, spec_read_data, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_data,
                   "Where a step's input comes from and how fast, and passes that only evaluate."),
+    SPEC_F_CUSTOM(Spec, workload, spec_read_workload, NULL, SPEC_FIELD_DERIVED,
+                  "the name of a preset (grpo, ppo ...), a path or an object", NULL, &spec_table_workload,
+                  "A loop of phases over several models, as reinforcement learning runs it."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),
 };

@@ -99,6 +99,9 @@ bool spec_read_adapter(SpecReadContext *context, const OrrJson *node, void *targ
 bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_jitter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
+/* spec/fields_workload.c: `target` is a SpecWorkload. */
+bool spec_read_workload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_faults.c: `target` is a SpecFaults. */
 bool spec_read_faults(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 

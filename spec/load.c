@@ -262,6 +262,48 @@ bool spec_load_json(const OrrJson *scenario, const char *where, const char *cons
     return ok;
 }
 
+/* --- a role --- */
+
+/* Keys of `part` in place of those of `doc`; a layout and a model are whole, as parts of two make neither. */
+static void put_role(OrrJsonDoc *doc, const OrrJson *part)
+{
+    static const char *const whole[] = {"model", "parallel"};
+    for (gsize i = 0; i < G_N_ELEMENTS(whole); i++)
+        if (orr_json_member(part, whole[i]) != NULL)
+            orr_json_remove(doc, whole[i]);
+    orr_json_merge_into(doc, part);
+}
+
+bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const char *where, Spec *ret_spec,
+                    SpecSource *ret_source, GError **error)
+{
+    const SpecWorkload *workload = &spec->workload;
+    const SpecRole *own = &workload->role[role];
+    const int host = spec_role_host(workload, role);
+    OrrJsonDoc *doc = orr_json_parse(source->resolved, strlen(source->resolved), where, error);
+    OrrJsonDoc *part = doc != NULL && own->scenario != NULL
+                           ? orr_json_parse(own->scenario, strlen(own->scenario), where, error)
+                           : NULL;
+    if (doc == NULL || (own->scenario != NULL && part == NULL)) {
+        orr_json_free(doc);
+        return false;
+    }
+    orr_json_remove(doc, "workload");
+    if (part != NULL)
+        put_role(doc, orr_json_root(part));
+    g_autofree char *nodes =
+        g_strdup_printf("cluster.nodes=%d", host >= 0 ? workload->role[host].nodes : spec->cluster.nodes);
+    g_autofree char *batch = g_strdup_printf(
+        "training.global_batch=%d",
+        spec->cluster.gpus_per_node * (host >= 0 ? workload->role[host].nodes : spec->cluster.nodes));
+    g_autofree char *length = g_strdup_printf("training.sequence_length=%d", spec->training.sequence_length);
+    const char *const sets[] = {nodes, batch, length, "training.micro_batch=1", NULL};
+    const bool ok = load(doc, where, source->folder, sets, false, ret_spec, ret_source, error);
+    orr_json_free(part);
+    orr_json_free(doc);
+    return ok;
+}
+
 /* --- one preset --- */
 
 static bool load_preset(const char *kind, const char *name, const SpecTable *table, size_t size,

@@ -17,7 +17,8 @@ bool spec_preset_check(const OrrJson *root, const char *kind, const char *path, 
                  {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
                  {"faults", &spec_table_faults, sizeof(SpecFaults)},
                  {"storage", &spec_table_storage, sizeof(SpecStorage)},
-                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)}};
+                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)},
+                 {"workloads", &spec_table_workload, sizeof(SpecWorkload)}};
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;

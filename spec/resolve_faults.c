@@ -1,4 +1,4 @@
-/* spec/resolve_faults.c - presets of faults and storage become their objects. */
+/* spec/resolve_faults.c - presets of faults, storage, jitter and workloads become their objects. */
 #include "spec/resolve_faults.h"
 
 #include "spec/resolve.h"
@@ -48,7 +48,8 @@ bool spec_resolve_faults(OrrJsonDoc *doc, const char *where, const char *base_di
     static const Place places[] = {{"storage", "storage"},
                                    {"faults", "faults"},
                                    {"storage", "faults.checkpoint.storage"},
-                                   {"jitter", "jitter"}};
+                                   {"jitter", "jitter"},
+                                   {"workloads", "workload"}};
     for (gsize i = 0; i < G_N_ELEMENTS(places); i++)
         if (!resolve_place(&places[i], doc, where, base_dir, profiles, error))
             return false;

@@ -19,6 +19,7 @@ static const struct {
     {"storage", "preset"},
     {"faults", "preset"},
     {"jitter", "preset"},
+    {"workload", "preset"},
     {"faults.checkpoint.storage", "preset"},
 };
 

@@ -24,6 +24,7 @@
 #include "spec/adapter.h"
 #include "spec/lengths.h"
 #include "spec/jitter.h"
+#include "spec/workload.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -358,6 +359,7 @@ typedef struct Spec {
     SpecStorage storage;
     SpecJitter jitter;
     SpecData data;
+    SpecWorkload workload;
     SpecSearch search;
 } Spec;
 

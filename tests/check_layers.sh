@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign answer search plan jobs kernels calibrate plots html api serve cli"
+rooms="base schedule spec exchange costmodel sim program step network traffic report study ledger campaign answer workload search plan jobs kernels calibrate plots html api serve cli"
 max_lines=500
 max_function_lines=70
 
@@ -28,6 +28,7 @@ allowed() {
     ledger) echo "report step program sim costmodel spec schedule base" ;;
     campaign) echo "report step program sim costmodel spec schedule base" ;;
     answer) echo "campaign ledger report step program sim costmodel spec schedule base" ;;
+    workload) echo "answer campaign ledger report step program sim costmodel spec schedule base" ;;
     search) echo "answer campaign ledger report step program sim costmodel spec schedule base" ;;
     plan) echo "answer campaign search ledger report step program sim costmodel spec schedule base" ;;
     jobs) echo "base" ;;
@@ -35,7 +36,7 @@ allowed() {
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "study report base" ;;
     html) echo "plots study report step program sim costmodel spec schedule base" ;;
-    api) echo "jobs html plots answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
+    api) echo "jobs html plots workload answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
     serve) echo "api spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac

@@ -1,0 +1,66 @@
+/* spec/check_workload.c - contradictions of a loop over several models. */
+#include <math.h>
+#include <string.h>
+
+#include "spec/checks.h"
+
+static bool check_answers(const Check *check)
+{
+    const SpecSampling *generation = &check->spec->workload.generation;
+    const SpecAnswerTokens *answer = &generation->answer_tokens;
+    const int positions = check->spec->model.max_positions;
+    const double longest = generation->prompt_tokens + fmax(answer->mean, answer->max);
+    if (answer->max > 0 && answer->mean > answer->max)
+        return spec_check_fail(
+            check,
+            "workload.generation.answer_tokens.mean: %g tokens are more than max %g; give a mean below it",
+            answer->mean, answer->max);
+    return positions <= 0 || longest <= positions ||
+           spec_check_fail(
+               check,
+               "workload.generation.answer_tokens: prompt and answer of %g tokens are longer than "
+               "the context of %s, %d; give a max of at most %g",
+               longest, check->spec->model.name, positions, fmax(1, positions - generation->prompt_tokens));
+}
+
+static bool check_role(const Check *check, const SpecRole *role)
+{
+    const SpecWorkload *workload = &check->spec->workload;
+    if (role->with[0] == '\0')
+        return true;
+    if (role->nodes > 0)
+        return spec_check_fail(check,
+                               "workload.roles.%s: nodes %d beside with \"%s\"; give nodes of its own or "
+                               "the role whose GPUs it shares",
+                               role->name, role->nodes, role->with);
+    if (spec_role_index(workload, role->with) < 0)
+        return spec_check_fail(check, "workload.roles.%s.with: \"%s\" is none of the roles", role->name,
+                               role->with);
+    return strcmp(role->with, role->name) != 0 ||
+           spec_check_fail(check, "workload.roles.%s.with: a role cannot share its own GPUs; leave it out",
+                           role->name);
+}
+
+bool spec_check_workload(const Check *check)
+{
+    const SpecWorkload *workload = &check->spec->workload;
+    bool trains = false;
+    if (!workload->given)
+        return true;
+    if (workload->role_count == 0)
+        return spec_check_fail(check,
+                               "workload.roles: missing; give a preset such as grpo, or roles by name, "
+                               "as {\"actor\":{},\"rollout\":{\"nodes\":4}}");
+    if (workload->phase_count == 0)
+        return spec_check_fail(
+            check, "workload.phases: missing; give a preset such as grpo, or a list of phases, as "
+                   "[{\"kind\":\"generate\",\"role\":\"rollout\"},{\"kind\":\"train\",\"role\":\"actor\"}]");
+    for (int i = 0; i < workload->role_count; i++)
+        if (!check_role(check, &workload->role[i]))
+            return false;
+    for (int i = 0; i < workload->phase_count; i++)
+        trains = trains || workload->phase[i].kind == SPEC_PHASE_TRAIN;
+    if (!trains)
+        return spec_check_fail(check, "workload.phases: none of kind \"train\"; a loop trains something");
+    return check_answers(check);
+}

@@ -1,0 +1,188 @@
+/* Loops asked: closed forms of fixed lengths, rows of sequences, forwards of a pipeline, what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/context.h"
+#include "workload/costs.h"
+#include "workload/sequences.h"
+#include "workload/workload.h"
+
+#define MODEL                                                                                                \
+    "\"model\":{\"layers\":4,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,"               \
+    "\"max_positions\":8192},"
+#define REST                                                                                                 \
+    "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":2},\"training\":{\"micro_batch\":2},"                    \
+    "\"parallel\":{\"tensor\":2},"
+
+typedef struct Asked {
+    Spec *spec;
+    SpecSource source;
+    OrrArena *arena;
+    Workload workload;
+    GError *error;
+} Asked;
+
+static Asked *ask(const char *workload, const char *const *sets)
+{
+    g_autofree char *text = g_strdup_printf("{" MODEL REST "\"workload\":%s}", workload);
+    Asked *asked = g_new0(Asked, 1);
+    const WorkloadAsk how = {.check = true};
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "loop", &asked->error);
+    g_assert_no_error(asked->error);
+    asked->spec = g_new0(Spec, 1);
+    asked->arena = orr_arena_new();
+    if (spec_load_json(orr_json_root(doc), "loop", sets, false, asked->spec, &asked->source, &asked->error))
+        workload_ask(asked->spec, &asked->source, &how, asked->arena, &asked->workload, &asked->error);
+    orr_json_free(doc);
+    return asked;
+}
+
+static void asked_free(Asked *asked)
+{
+    spec_source_clear(&asked->source);
+    orr_arena_free(asked->arena);
+    g_clear_error(&asked->error);
+    g_free(asked->spec);
+    g_free(asked);
+}
+
+#define LOOP                                                                                                 \
+    "{\"preset\":\"grpo\",\"mini_batches\":2,\"generation\":{\"prompts\":16,\"samples_per_prompt\":8,"       \
+    "\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":896},\"seconds\":12.5},"                              \
+    "\"roles\":{\"rollout\":{\"parallel\":{\"tensor\":1}%s}}}"
+
+/* Equal lengths on one part: the step is the sum of its phases, and nobody is busier than others. */
+static void test_closed_form(void)
+{
+    g_autofree char *loop = g_strdup_printf(LOOP, "");
+    Asked *asked = ask(loop, NULL);
+    g_assert_no_error(asked->error);
+    const Workload *workload = &asked->workload;
+    int64_t sum_ps = 0;
+    for (int i = 0; i < workload->phase_count; i++)
+        sum_ps += workload->phase[i].ps;
+    g_assert_cmpint(workload->step_ps, ==, sum_ps);
+    g_assert_cmpint(workload->phase[0].ps, ==, 12500000000000);
+    g_assert_cmpint(workload->gpus, ==, 16);
+    g_assert_cmpint(workload->part_count, ==, 1);
+    g_assert_cmpfloat(workload->busiest_frac, ==, 1);
+    g_assert_cmpfloat(workload->longest_tokens, ==, 1024);
+    /* 64 sequences on 8 replicas, two to a micro-batch; all 128 in forwards */
+    g_assert_cmpint(workload->phase[4].microbatches, ==, 4);
+    g_assert_cmpfloat(workload->phase[4].tokens, ==, 2048);
+    g_assert_cmpint(workload->phase[4].steps, ==, 2);
+    g_assert_cmpint(workload->phase[2].microbatches, ==, 8);
+    g_assert_cmpstr(workload_bound_word(workload), ==, "generation");
+    asked_free(asked);
+}
+
+/* Nodes of its own for who generates: with staleness 0 as long as the sum, a step ahead as long as the longer side. */
+static void test_apart(void)
+{
+    g_autofree char *loop = g_strdup_printf(LOOP, ",\"nodes\":1");
+    const char *const ahead[] = {"workload.staleness_steps=1", NULL};
+    Asked *synchronous = ask(loop, NULL), *asynchronous = ask(loop, ahead);
+    g_assert_no_error(synchronous->error);
+    g_assert_no_error(asynchronous->error);
+    const Workload *one = &synchronous->workload, *other = &asynchronous->workload;
+    int64_t sum_ps = 0;
+    for (int i = 0; i < one->phase_count; i++)
+        sum_ps += one->phase[i].ps;
+    g_assert_cmpint(one->step_ps, ==, sum_ps);
+    g_assert_cmpint(one->part_count, ==, 2);
+    g_assert_cmpint(one->gpus, ==, 24);
+    const int64_t generation_ps = one->phase[0].ps, sync_ps = one->phase[5].ps;
+    g_assert_cmpint(other->step_ps, ==, MAX(generation_ps, sum_ps - generation_ps - sync_ps) + sync_ps);
+    g_assert_cmpint(sync_ps, >, 0);
+    asked_free(synchronous);
+    asked_free(asynchronous);
+}
+
+/* One stage: m (f_1 + ... + f_n). Several: the longest is what all others wait for. */
+static void test_forward(void)
+{
+    SimSegment first[2] = {{.forward.part_ps = {100}}, {.forward.part_ps = {50}}}, second = first[0];
+    second.forward.part_ps[0] = 300;
+    SimStage stages[2] = {{.segment_count = 2, .segments = first}, {.segment_count = 1, .segments = &second}};
+    stages[0].send_next.part_ps[SIM_PART_PIPELINE_COMM] = 7;
+    SimPlan plan = {.schedule = sim_schedule_at(sim_schedule_index("1f1b")),
+                    .shape = {.ranks = 1, .chunks = 1, .microbatches = 5},
+                    .stages = stages};
+    g_assert_cmpint(workload_forward_ps(&plan), ==, 5 * 150 + 7);
+    plan.shape.ranks = 2;
+    g_assert_cmpint(workload_forward_ps(&plan), ==, 150 + 7 + 5 * 300);
+    plan.zero = 3;
+    plan.prefetch_units = 1;
+    first[0].param_gather.part_ps[0] = 40;
+    first[1].param_gather.part_ps[0] = 120; /* 100 of it beside the first */
+    plan.shape.ranks = 1;
+    plan.shape.microbatches = 1;
+    g_assert_cmpint(workload_forward_ps(&plan), ==, 40 + 120 + 50 + 7);
+}
+
+static void test_documents(void)
+{
+    g_assert_cmpfloat(sequences_document_tokens(1000, 500000), ==, 0);
+    const double tokens = sequences_document_tokens(16384, 16 * 1024.0 * 1024 / 2);
+    g_assert_cmpfloat(fabs(cost_document_pairs(16384, tokens) - 16 * 1024.0 * 1024 / 2), <, 1);
+}
+
+/* Longer tails make the longest longer, and whoever is dealt in turn busier than who is balanced. */
+static void test_tail(void)
+{
+    static const char loop[] =
+        "{\"preset\":\"grpo\",\"generation\":{\"prompts\":64,\"samples_per_prompt\":8,\"prompt_tokens\":128,"
+        "\"answer_tokens\":{\"mean\":896,\"log_sd\":1,\"max\":6000},\"seconds\":1}}";
+    const char *const dealt[] = {"workload.balanced=false", NULL};
+    Asked *balanced = ask(loop, NULL), *in_turn = ask(loop, dealt);
+    g_assert_no_error(balanced->error);
+    g_assert_no_error(in_turn->error);
+    g_assert_cmpfloat(balanced->workload.longest_tokens, >, 5000);
+    g_assert_cmpfloat(balanced->workload.busiest_frac, <, 1.01);
+    g_assert_cmpfloat(in_turn->workload.busiest_frac, >, 1.05);
+    g_assert_cmpint(in_turn->workload.step_ps, >, balanced->workload.step_ps);
+    asked_free(balanced);
+    asked_free(in_turn);
+}
+
+static void test_refused(void)
+{
+    static const char *const cases[][2] = {
+        {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"nodes\":0}}}", "whole number from 1"},
+        {"{\"preset\":\"grop\"}", "did you mean \"grpo\"?"},
+        {"{\"roles\":{\"actor\":{}}}", "workload.phases: missing"},
+        {"{\"phases\":[{\"kind\":\"train\",\"role\":\"actor\"}]}", "none of the roles"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"reward\":{\"with\":\"judge\"}}}",
+         "\"judge\" is none of the roles"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"nodse\":2}}}", "unknown key"},
+        {"{\"preset\":\"grpo\",\"generation\":{\"answer_tokens\":{\"mean\":9000}}}",
+         "longer than the context"},
+        {"{\"preset\":\"grpo\",\"generation\":{\"answer_tokens\":{\"mean\":900,\"max\":100}}}",
+         "more than max"},
+        {"{\"roles\":{\"a\":{}},\"phases\":[{\"kind\":\"given\",\"name\":\"x\"}]}", "has no seconds"},
+        {"{\"roles\":{\"a\":{}},\"phases\":[{\"kind\":\"forward\",\"role\":\"a\"}]}",
+         "none of kind \"train\""},
+        {"{\"preset\":\"grpo\",\"generation\":{\"seconds\":1},\"roles\":{\"actor\":{\"parallel\":{\"tensor\":"
+         "3}}}}",
+         "parallel.tensor"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Asked *asked = ask(cases[i][0], NULL);
+        g_assert_nonnull(asked->error);
+        if (strstr(asked->error->message, cases[i][1]) == NULL)
+            g_error("%s: \"%s\", not \"%s\"", cases[i][0], asked->error->message, cases[i][1]);
+        asked_free(asked);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/workload/closed-form", test_closed_form);
+    g_test_add_func("/workload/apart", test_apart);
+    g_test_add_func("/workload/forward", test_forward);
+    g_test_add_func("/workload/documents", test_documents);
+    g_test_add_func("/workload/tail", test_tail);
+    g_test_add_func("/workload/refused", test_refused);
+    return g_test_run();
+}

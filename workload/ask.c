@@ -1,0 +1,331 @@
+/* workload/ask.c - the phases of a loop asked one by one, and the loop that they make. */
+#include <math.h>
+#include <string.h>
+
+#include "answer/answer.h"
+#include "costmodel/params.h"
+#include "sim/picoseconds.h"
+#include "step/step.h"
+#include "workload/costs.h"
+#include "workload/rollout.h"
+#include "workload/workload.h"
+
+typedef struct Asking {
+    const SpecWorkload *asked;
+    const SpecSource *source;
+    Sequences sequences;
+    OrrArena *arena;
+    Workload *workload;
+    GError **error;
+} Asking;
+
+/* --- parts and roles --- */
+
+static void name_part(const Workload *workload, const SpecWorkload *asked, WorkloadPart *part, int row,
+                      OrrArena *arena)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (int i = 0; i < asked->role_count; i++)
+        if (workload->role[i].part == row)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", asked->role[i].name);
+    part->name = orr_arena_strdup(arena, names->str);
+}
+
+static int part_of(Workload *workload, int host, int nodes)
+{
+    for (int i = 0; i < workload->part_count; i++)
+        if (workload->part[i].host == host)
+            return i;
+    g_assert(workload->part_count < LOOP_MOST_PARTS);
+    workload->part[workload->part_count] =
+        (WorkloadPart){.host = host, .nodes = nodes, .gpus = nodes * workload->spec->cluster.gpus_per_node};
+    return workload->part_count++;
+}
+
+/* Roles with nodes of their own are parts; the scenario's GPUs are one where some role uses them. */
+static void fill_parts(const Asking *asking)
+{
+    const SpecWorkload *asked = asking->asked;
+    Workload *workload = asking->workload;
+    for (int i = 0; i < asked->role_count; i++) {
+        const int host = spec_role_host(asked, i),
+                  nodes = host >= 0 ? asked->role[host].nodes : workload->spec->cluster.nodes;
+        workload->role[i] = (WorkloadRole){.role = &asked->role[i], .part = part_of(workload, host, nodes)};
+    }
+    for (int p = 0; p < workload->part_count; p++)
+        name_part(workload, asked, &workload->part[p], p, asking->arena);
+}
+
+/* The role as a scenario, loaded once. */
+static Spec *role_spec(const Asking *asking, int row)
+{
+    WorkloadRole *role = &asking->workload->role[row];
+    if (role->spec != NULL)
+        return (Spec *)(uintptr_t)role->spec;
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", role->role->name);
+    Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
+    SpecSource source = {0};
+    if (!spec_load_role(asking->workload->spec, asking->source, row, where, spec, &source, asking->error))
+        return NULL;
+    for (guint i = 0; source.texts != NULL && i < source.texts->len; i++) /* what the Spec points to stays */
+        g_ptr_array_add(asking->source->texts, g_ref_string_acquire(source.texts->pdata[i]));
+    spec_source_clear(&source);
+    role->spec = spec;
+    asking->workload->part[role->part].gpus = spec_gpus(spec);
+    return spec;
+}
+
+/* Weights that rest on a GPU while others work. */
+static double resting_bytes(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const double shards =
+        (double)parallel->tensor * parallel->pipeline * (parallel->zero == 3 ? parallel->data : 1);
+    return 2 * cost_parameters(&spec->model, 0, false) / shards;
+}
+
+/* --- phases --- */
+
+static void set_rows(const SequenceRows *rows, WorkloadPhase *phase)
+{
+    phase->microbatches = rows->microbatches;
+    phase->tokens = rows->tokens;
+}
+
+static Spec *batch_of(const Asking *asking, const Spec *role, double sequences, SequenceRows *ret_rows)
+{
+    Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
+    const int micro_batch = MAX(1, asking->workload->spec->training.micro_batch);
+    *spec = *role;
+    *ret_rows = sequences_rows(&asking->sequences, asking->asked, role, sequences, micro_batch);
+    sequences_put(ret_rows, spec);
+    return spec;
+}
+
+static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *phase)
+{
+    SequenceRows rows;
+    Report report;
+    WorkloadRole *own = &asking->workload->role[phase->phase->role];
+    const double sequences = asking->sequences.count / asking->asked->mini_batches;
+    const Spec *spec = batch_of(asking, role, sequences, &rows);
+    const AnswerAsk ask = {.run = {.record = 0}};
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
+    if (!spec_check(spec, where, asking->error) ||
+        !answer_ask(spec, NULL, &ask, asking->arena, &report, asking->error))
+        return false;
+    phase->steps = asking->asked->mini_batches * asking->asked->epochs;
+    phase->ps = sim_product(report.step_ps, phase->steps);
+    set_rows(&rows, phase);
+    asking->workload->busiest_frac = rows.busiest_frac;
+    own->needed_bytes = report.needed_bytes;
+    own->capacity_bytes = report.capacity_bytes;
+    if (own->role->offloaded) /* weights and the optimizer's states, there and back */
+        phase->ps = sim_sum(
+            phase->ps, sim_ps(2 * workload_offload_s(role, report.stages[0].weights_bytes +
+                                                               report.stages[0].optimizer_bytes)));
+    return true;
+}
+
+static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *phase)
+{
+    SequenceRows rows;
+    SimPlan plan;
+    const SpecRole *own = asking->workload->role[phase->phase->role].role;
+    const Spec *spec = batch_of(asking, role, asking->sequences.count, &rows);
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", own->name);
+    if (!spec_check(spec, where, asking->error) ||
+        !sim_step_plan(spec, asking->arena, &plan, asking->error))
+        return false;
+    phase->ps = workload_forward_ps(&plan);
+    set_rows(&rows, phase);
+    if (own->offloaded)
+        phase->ps = sim_sum(phase->ps, sim_ps(workload_offload_s(role, resting_bytes(role))));
+    return true;
+}
+
+static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase *phase)
+{
+    RolloutAnswer answer;
+    const bool streams = asking->asked->in_flight && asking->asked->staleness_steps > 0;
+    if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error))
+        return false;
+    phase->ps = sim_ps(answer.seconds);
+    phase->tail_s = answer.tail_s;
+    phase->why = answer.why;
+    phase->given = asking->asked->generation.seconds >= 0;
+    return true;
+}
+
+static bool ask_sync(const Asking *asking, const Spec *role, WorkloadPhase *phase)
+{
+    const Spec *to = role_spec(asking, phase->phase->to);
+    if (to == NULL)
+        return false;
+    phase->other = asking->workload->role[phase->phase->to].part;
+    const double seconds = workload_sync_s(role, to, phase->other == phase->part,
+                                           asking->asked->sync.way, &phase->bytes);
+    phase->given = asking->asked->sync.seconds >= 0;
+    phase->ps = sim_ps(phase->given ? asking->asked->sync.seconds : seconds);
+    return true;
+}
+
+static bool ask_phase(const Asking *asking, WorkloadPhase *phase)
+{
+    const SpecPhase *asked = phase->phase;
+    const Spec *role = NULL;
+    if (asked->role >= 0) {
+        phase->part = asking->workload->role[asked->role].part;
+        role = role_spec(asking, asked->role);
+        if (role == NULL)
+            return false;
+    }
+    bool ok = true;
+    switch (asked->kind) {
+    case SPEC_PHASE_GENERATE:
+        ok = ask_generation(asking, role, phase);
+        break;
+    case SPEC_PHASE_FORWARD:
+        ok = ask_forward(asking, role, phase);
+        break;
+    case SPEC_PHASE_TRAIN:
+        ok = ask_train(asking, role, phase);
+        break;
+    case SPEC_PHASE_SYNC:
+        ok = ask_sync(asking, role, phase);
+        break;
+    case SPEC_PHASE_GIVEN:
+        break;
+    }
+    if (ok && asked->seconds >= 0) {
+        phase->ps = sim_ps(asked->seconds);
+        phase->given = true;
+    }
+    return ok;
+}
+
+/* --- the loop --- */
+
+static int loop_phases(const Workload *workload, LoopPhase phases[LOOP_MOST_PHASES])
+{
+    for (int i = 0; i < workload->phase_count; i++) {
+        const WorkloadPhase *phase = &workload->phase[i];
+        phases[i] = (LoopPhase){.part = phase->part,
+                                .other = phase->other,
+                                .ps = phase->ps,
+                                .after = phase->phase->after,
+                                .generates = phase->phase->kind == SPEC_PHASE_GENERATE};
+    }
+    return workload->phase_count;
+}
+
+/* The longest phase of the part that is busiest. */
+static void fill_bound(Workload *workload)
+{
+    workload->bound_part = 0;
+    for (int p = 1; p < workload->part_count; p++)
+        if (workload->part[p].busy_ps > workload->part[workload->bound_part].busy_ps)
+            workload->bound_part = p;
+    int64_t most_ps = -1;
+    for (int i = 0; i < workload->phase_count; i++) {
+        const WorkloadPhase *phase = &workload->phase[i];
+        if (phase->ps > most_ps && (phase->part == workload->bound_part || workload->staleness_steps == 0)) {
+            workload->bound_phase = i;
+            most_ps = phase->ps;
+        }
+    }
+}
+
+static bool run_loop(const Asking *asking, bool check)
+{
+    Workload *workload = asking->workload;
+    LoopPhase phases[LOOP_MOST_PHASES];
+    LoopResult result;
+    const int count = loop_phases(workload, phases);
+    if (check &&
+        !loop_check(phases, count, workload->part_count, workload->staleness_steps, asking->error))
+        return false;
+    loop_run(phases, count, workload->part_count, workload->staleness_steps, &result);
+    workload->step_ps = MAX(1, result.step_ps);
+    for (int i = 0; i < count; i++)
+        workload->phase[i].begin_ps = result.begin_ps[i];
+    for (int p = 0; p < workload->part_count; p++)
+        workload->part[p].busy_ps = result.busy_ps[p];
+    fill_bound(workload);
+    return true;
+}
+
+/* What trains has the GPU beside the weights of roles that rest there. */
+static void fill_memory(Workload *workload)
+{
+    workload->fits = true;
+    for (int i = 0; i < workload->spec->workload.role_count; i++) {
+        WorkloadRole *role = &workload->role[i];
+        for (int j = 0; j < workload->spec->workload.role_count && role->capacity_bytes > 0; j++) {
+            const WorkloadRole *other = &workload->role[j];
+            const bool generates = strcmp(other->role->name, "rollout") == 0; /* it sleeps: its weights are gone */
+            if (j != i && other->part == role->part && other->spec != NULL && !other->role->offloaded &&
+                !generates && other->role->scenario != NULL)
+                role->needed_bytes += resting_bytes(other->spec);
+        }
+        workload->fits = workload->fits && role->needed_bytes <= role->capacity_bytes;
+    }
+}
+
+static void fill_rates(const Asking *asking)
+{
+    Workload *workload = asking->workload;
+    const Sequences *sequences = &asking->sequences;
+    const double step_s = (double)workload->step_ps * 1e-12;
+    double usd_per_hour = 0;
+    workload->sequences = sequences->count;
+    workload->answer_tokens = sequences->answer;
+    workload->sequence_tokens = sequences->mean;
+    workload->longest_tokens = sequences->longest;
+    for (int p = 0; p < workload->part_count; p++)
+        workload->gpus += workload->part[p].gpus;
+    for (int p = 0; p < workload->part_count; p++)
+        usd_per_hour += workload->part[p].gpus * workload->spec->cluster.usd_per_gpu_hour;
+    workload->tokens_per_s = sequences->count * sequences->mean / step_s;
+    workload->tokens_per_s_per_gpu = workload->tokens_per_s / MAX(1, workload->gpus);
+    if (asking->asked->steps > 0) {
+        const double hours = asking->asked->steps * step_s / 3600;
+        workload->days = hours / 24;
+        workload->gpu_hours = hours * workload->gpus;
+        workload->usd = hours * usd_per_hour;
+    }
+}
+
+bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
+                  Workload *ret_workload, GError **error)
+{
+    Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
+    Asking asking = {.asked = &spec->workload,
+                     .source = source,
+                     .arena = arena,
+                     .workload = workload,
+                     .error = error};
+    workload->spec = spec;
+    workload->busiest_frac = 1;
+    workload->staleness_steps = (int)fmin(LOOP_MOST_STALENESS, ceil(spec->workload.staleness_steps));
+    sequences_of(&spec->workload, &asking.sequences);
+    fill_parts(&asking);
+    for (int i = 0; i < spec->workload.phase_count; i++) {
+        WorkloadPhase *phase = &workload->phase[workload->phase_count++];
+        *phase = (WorkloadPhase){.phase = &spec->workload.phase[i], .part = -1, .other = -1, .tail_s = NAN};
+        if (!ask_phase(&asking, phase))
+            return false;
+    }
+    if (!run_loop(&asking, ask->check))
+        return false;
+    fill_memory(workload);
+    fill_rates(&asking);
+    *ret_workload = *workload;
+    return true;
+}
+
+const char *workload_bound_word(const Workload *workload)
+{
+    static const char *const words[] = {"generation", "forward", "update", "sync", "given"};
+    return words[workload->phase[workload->bound_phase].phase->kind];
+}

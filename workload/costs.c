@@ -1,0 +1,105 @@
+/* workload/costs.c - see costs.h. */
+#include "workload/costs.h"
+
+#include <math.h>
+
+#include "costmodel/collective.h"
+#include "costmodel/params.h"
+#include "sim/picoseconds.h"
+
+/* --- forwards --- */
+
+/* Once through a model stage, without its message. */
+static int64_t stage_ps(const SimPlan *plan, const SimStage *stage)
+{
+    int64_t ps = 0, gathered_ps = 0;
+    for (int i = 0; i < stage->segment_count; i++) {
+        const SimSegment *segment = &stage->segments[i];
+        const int64_t forward_ps = sim_work_duration_ps(&segment->forward),
+                      gather_ps = plan->zero == 3 ? sim_work_duration_ps(&segment->param_gather) : 0;
+        if (plan->zero == 3 && plan->prefetch_units > 0 && i > 0)
+            ps = sim_sum(ps, MAX(gathered_ps, gather_ps)); /* beside the forward before */
+        else
+            ps = sim_sum(ps, sim_sum(gathered_ps, gather_ps));
+        gathered_ps = forward_ps;
+    }
+    return sim_sum(ps, gathered_ps);
+}
+
+int64_t workload_forward_ps(const SimPlan *plan)
+{
+    const int ranks = plan->shape.ranks, stages = sim_plan_model_stages(plan);
+    int64_t once_ps = 0, most_ps = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        int64_t rank_ps = 0;
+        for (int stage = 0; stage < stages; stage++) {
+            int at = 0, chunk = 0;
+            sim_place_of(plan->schedule->placement, ranks, plan->shape.chunks, stage, &at, &chunk);
+            if (at != rank)
+                continue;
+            const int64_t own_ps = stage_ps(plan, &plan->stages[stage]),
+                          send_ps = sim_work_duration_ps(&plan->stages[stage].send_next);
+            once_ps = sim_sum(once_ps, sim_sum(own_ps, send_ps));
+            rank_ps = sim_sum(rank_ps, sim_sum(own_ps, plan->p2p_blocking ? send_ps : 0));
+        }
+        most_ps = MAX(most_ps, rank_ps);
+    }
+    return sim_sum(once_ps, sim_product(most_ps, plan->shape.microbatches - 1));
+}
+
+/* --- weights --- */
+
+static double weight_bytes(const Spec *spec)
+{
+    const double bytes = spec->training.precision == SPEC_PRECISION_FP8 ? 1 : 2;
+    return bytes * cost_parameters(&spec->model, 0, false);
+}
+
+/* So many neighbours, as many of them in a scale-up domain as fit. */
+static CostGroup neighbours(const SpecCluster *cluster, int ranks)
+{
+    const int domain = MAX(1, cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus
+                                                                 : cluster->gpus_per_node);
+    int inside = MIN(ranks, domain);
+    while (ranks % inside != 0)
+        inside--;
+    return (CostGroup){.ranks = ranks, .per_domain = inside, .nic_sharers = 1};
+}
+
+static double collective_s(const Spec *spec, CostCollectiveOp op, double bytes, int ranks)
+{
+    const CostCollective collective = {.op = op, .bytes = bytes, .group = neighbours(&spec->cluster, ranks)};
+    return ranks < 2 ? 0 : cost_collective_s(&spec->cluster, &collective);
+}
+
+/* GPUs over which one copy of the weights is spread. */
+static int holders_of(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const int layout = parallel->tensor * parallel->pipeline * MAX(1, parallel->expert);
+    return parallel->zero == 3 ? spec_gpus(spec) : MIN(layout, spec_gpus(spec));
+}
+
+double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay way, double *ret_bytes)
+{
+    const double bytes = weight_bytes(to);
+    const int shards = MAX(1, to->parallel.tensor * to->parallel.pipeline); /* of a receiver's replica */
+    const int owners = spec_gpus(from), receivers = spec_gpus(to), holders = holders_of(from);
+    const double gather_s = collective_s(from, COST_ALL_GATHER, bytes, holders);
+    *ret_bytes = bytes;
+    if (same)
+        return gather_s;
+    if (way == SPEC_SYNC_BROADCAST)
+        return gather_s + collective_s(to, COST_BROADCAST, bytes, receivers + 1);
+    const double link = fmin(from->cluster.scale_out_bytes_per_s_per_gpu,
+                             to->cluster.scale_out_bytes_per_s_per_gpu);
+    const double parts = MAX(1, MIN(MIN(holders, owners), receivers));
+    return (link > 0 ? bytes / parts / link : 0) +
+           collective_s(to, COST_BROADCAST, bytes / shards, MAX(1, receivers / shards));
+}
+
+double workload_offload_s(const Spec *spec, double bytes_per_gpu)
+{
+    const double link = spec->cluster.accelerator.host_link_bytes_per_s;
+    return link > 0 ? bytes_per_gpu / link : 0;
+}

@@ -1,0 +1,25 @@
+/* workload/costs.h - seconds of what phases do: forwards of a model, weights on their way. */
+#ifndef ORR_WORKLOAD_COSTS_H
+#define ORR_WORKLOAD_COSTS_H
+
+#include "program/plan.h"
+#include "spec/spec.h"
+
+/* All micro-batches forward through the pipeline, with nothing behind them. Equal micro-batches on p stages of f_i take
+ *   sum_i (f_i + c_i) + (m - 1) max_i f_i
+ * with c_i the message to the next; where compute waits for its messages, f_i has them in it. ZeRO-3 gathers each unit
+ * beside the one before it. Stages of one rank count together. */
+int64_t workload_forward_ps(const SimPlan *plan);
+
+/* Weights of `from`, spread over its GPUs, to the GPUs of `to`. `same`: both are on the same GPUs.
+ * Colocated: every tensor is gathered whole from all that hold a part, and each GPU keeps its shard of it. Apart by
+ * broadcast: gathered likewise, then sent from one GPU through all that receive. Peer to peer: every GPU that holds a part
+ * sends it once by its own NIC, and receivers of one shard pass it on. *ret_bytes: of all weights as the receiver stores them.
+ * Source: [verl] workers/sharding_manager (full tensors), workers/rollout (broadcast by NCCL)
+ * Ignores: what launches and buckets of many small tensors take. */
+double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay way, double *ret_bytes);
+
+/* Bytes of a role's weights (and, of one that trains, of what its optimizer keeps) on a GPU, to or from the host's memory. */
+double workload_offload_s(const Spec *spec, double bytes_per_gpu);
+
+#endif

@@ -1,0 +1,18 @@
+/* workload/rollout.h - seconds in which a role writes a step's answers. */
+#ifndef ORR_WORKLOAD_ROLLOUT_H
+#define ORR_WORKLOAD_ROLLOUT_H
+
+#include "workload/sequences.h"
+
+typedef struct RolloutAnswer {
+    double seconds;
+    double tail_s;   /* of it, since half of the answers were written; NAN: not known */
+    const char *why; /* what binds, in words; NULL: not known */
+} RolloutAnswer;
+
+/* `role` is the scenario of who generates. `streams`: new prompts take the places of finished answers, so that no batch
+ * ends; the seconds are then those in which as many answers are written. */
+bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences *sequences, bool streams,
+                 RolloutAnswer *ret_answer, GError **error);
+
+#endif

@@ -1,0 +1,74 @@
+/* workload/workload.h - a step of a loop over several models: what every phase takes, when it runs, and what binds.
+ *
+ * A phase of training is a step asked (answer/answer.h) times the steps of the optimizer; a forward is the same model's
+ * forwards through its pipeline; weights go as collectives. Phases then follow each other as loop.h says. Roles that share
+ * GPUs are a part of the machine.
+ * Ignores: head of a critic is priced as an LM head; what advantage and loss take outside of the models.
+ */
+#ifndef ORR_WORKLOAD_WORKLOAD_H
+#define ORR_WORKLOAD_WORKLOAD_H
+
+#include "base/arena.h"
+#include "spec/load.h"
+#include "workload/loop.h"
+
+typedef struct WorkloadPart { /* GPUs that roles share */
+    const char *name;         /* the roles, "actor, reference" */
+    int host;                 /* row of the role whose nodes they are; -1: the scenario's */
+    int nodes, gpus;
+    int64_t busy_ps; /* of a step */
+} WorkloadPart;
+
+typedef struct WorkloadRole {
+    const SpecRole *role; /* borrowed */
+    const Spec *spec;     /* as a scenario, its batch that of one mini-batch; NULL: no phase asks it */
+    int part;
+    double needed_bytes, capacity_bytes; /* of a GPU, while it works; 0: not known */
+} WorkloadRole;
+
+typedef struct WorkloadPhase {
+    const SpecPhase *phase; /* borrowed */
+    int part, other;        /* rows of the parts; -1: none */
+    int64_t ps, begin_ps;
+    int steps;             /* of the optimizer */
+    int microbatches;      /* of one replica in each */
+    double tokens;         /* of one micro-batch */
+    double bytes;          /* of a sync: of all weights */
+    double tail_s;         /* of a generation: since half of the answers were written; NAN: not known */
+    bool given;            /* its seconds are the scenario's */
+    const char *why;       /* what binds it, in words; NULL: not known */
+} WorkloadPhase;
+
+typedef struct Workload {
+    const Spec *spec; /* borrowed: the scenario's own, which trains */
+    WorkloadPart part[LOOP_MOST_PARTS];
+    int part_count;
+    WorkloadRole role[SPEC_MOST_ROLES];
+    WorkloadPhase phase[SPEC_MOST_PHASES];
+    int phase_count;
+    int gpus, staleness_steps;
+    int64_t step_ps;
+    double sequences, answer_tokens, sequence_tokens, longest_tokens; /* trained on in a step; means; of a batch */
+    double tokens_per_s, tokens_per_s_per_gpu; /* prompts and answers that are trained on */
+    double busiest_frac; /* tokens of the busiest replica over the mean */
+    bool fits;
+    int bound_part, bound_phase; /* that the step waits for most */
+    double days, usd, gpu_hours; /* of workload.steps; 0: not given */
+} Workload;
+
+typedef struct WorkloadAsk {
+    bool check; /* verify what loops promise */
+} WorkloadAsk;
+
+/* `spec` with spec->workload.given and complete, and what it was loaded with. Results live in `arena`. */
+bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
+                  Workload *ret_workload, GError **error);
+
+/* "update": what the step waits for most, as a key of JSON. */
+const char *workload_bound_word(const Workload *workload);
+
+void workload_write_json(const Workload *workload, const SpecSource *source, GString *out);
+void workload_write_text(const Workload *workload, GString *out);
+void workload_write_csv(const Workload *workload, GString *out);
+
+#endif
