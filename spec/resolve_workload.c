@@ -32,7 +32,8 @@ void spec_resolve_workload(OrrJsonDoc *doc)
     const double sequences =
         number_at(generation, "prompts", 64) * number_at(generation, "samples_per_prompt", 1) *
         number_at(generation, "kept_frac", 1) / fmax(1, number_at(workload, "mini_batches", 1));
-    set_absent(doc, "sequence_length", "training.sequence_length",
-               ceil(fmax(1, number_at(generation, "prompt_tokens", 256)) + number_at(answer, "mean", 1024)));
+    const double tokens =
+        fmax(1, number_at(generation, "prompt_tokens", 256)) + number_at(answer, "mean", 1024);
+    set_absent(doc, "sequence_length", "training.sequence_length", 128 * ceil(tokens / 128));
     set_absent(doc, "global_batch", "training.global_batch", fmax(1, floor(sequences)));
 }

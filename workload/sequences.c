@@ -116,6 +116,9 @@ SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *work
 
 void sequences_put(const SequenceRows *rows, Spec *spec)
 {
+    /* Texts keep the positions that they have: a row of several needs no more of them. */
+    if (spec->model.max_positions > 0)
+        spec->model.max_positions = MAX(spec->model.max_positions, rows->tokens);
     spec->training.micro_batch = 1;
     spec->training.sequence_length = rows->tokens;
     spec->training.document_tokens = rows->document_tokens;

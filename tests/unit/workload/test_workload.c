@@ -145,6 +145,56 @@ static void test_tail(void)
     asked_free(in_turn);
 }
 
+#define PREDICTED                                                                                            \
+    "{\"preset\":\"dapo\",\"generation\":{\"prompts\":64,\"samples_per_prompt\":8,\"prompt_tokens\":128,"    \
+    "\"answer_tokens\":{\"mean\":896}},\"roles\":{\"rollout\":{\"nodes\":1,\"parallel\":{\"tensor\":1}}}}"
+
+static int64_t generation_ps(const char *first, const char *second)
+{
+    const char *const sets[] = {first, second, NULL};
+    Asked *asked = ask(PREDICTED, sets);
+    g_assert_no_error(asked->error);
+    const int64_t ps = asked->workload.phase[0].ps;
+    asked_free(asked);
+    return ps;
+}
+
+/* Equal lengths end together: no tail. A tail takes longer, a faster memory and more nodes never do. */
+static void test_generation(void)
+{
+    static const char *const tailed[] = {"workload.generation.answer_tokens.log_sd=1", NULL};
+    Asked *equal = ask(PREDICTED, NULL), *tail = ask(PREDICTED, tailed);
+    g_assert_no_error(equal->error);
+    g_assert_no_error(tail->error);
+    g_assert_cmpfloat(equal->workload.phase[0].tail_s, ==, 0);
+    g_assert_cmpfloat(tail->workload.phase[0].tail_s, >, 0);
+    g_assert_cmpint(tail->workload.phase[0].ps, >, equal->workload.phase[0].ps);
+    asked_free(equal);
+    asked_free(tail);
+    const int64_t plain_ps = generation_ps(NULL, NULL);
+    g_assert_cmpint(generation_ps("cluster.accelerator.memory_bytes_per_s=4e12", NULL), <, plain_ps);
+    g_assert_cmpint(generation_ps("workload.roles.rollout.nodes=2", NULL), <, plain_ps);
+    g_assert_cmpint(generation_ps("workload.generation.samples_per_prompt=16", NULL), >, plain_ps);
+    /* new prompts follow at once: no longer than a batch that ends */
+    g_assert_cmpint(generation_ps("workload.staleness_steps=1", "workload.in_flight=true"), <=, plain_ps);
+}
+
+/* Weights of experts that nobody asks for are not read: a few answers take less than twice as many would. */
+static void test_experts(void)
+{
+    const char *const set[] = {"model.moe={\"experts\":64,\"top_k\":2,\"expert_ffn_hidden\":2048}",
+                               "workload.generation.prompts=16", "workload.generation.samples_per_prompt=1",
+                               NULL};
+    const char *const many[] = {set[0], "workload.generation.prompts=512",
+                                "workload.generation.samples_per_prompt=1", NULL};
+    Asked *few = ask(PREDICTED, set), *all = ask(PREDICTED, many);
+    g_assert_no_error(few->error);
+    g_assert_no_error(all->error);
+    g_assert_cmpfloat((double)all->workload.phase[0].ps / (double)few->workload.phase[0].ps, >, 1.2);
+    asked_free(few);
+    asked_free(all);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -183,6 +233,8 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/forward", test_forward);
     g_test_add_func("/workload/documents", test_documents);
     g_test_add_func("/workload/tail", test_tail);
+    g_test_add_func("/workload/generation", test_generation);
+    g_test_add_func("/workload/experts", test_experts);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
