@@ -2,12 +2,12 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace learn mcp serve help --version'
+        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import generate trace learn mcp serve help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--port|--listen|--token|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
@@ -26,13 +26,14 @@ _orrery() {
             report:-*) words='--own-runs --compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
+            generate:-*) words='--prompts --samples --prompt-tokens --answer-tokens --answer-log-sd --answer-most --most-sequences --batch --context --check --set --format --output --quiet --help' ;;
             trace:-*) words='--scenario --set --format --output --quiet --help' ;;
             learn:-*) words='--scenario --set --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
             serve:-*) words='--port --open --listen --token --store --worker --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
-            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import trace learn mcp serve help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import generate trace learn mcp serve help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

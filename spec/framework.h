@@ -173,6 +173,16 @@ typedef struct SpecRecipeOps {
     int count;
 } SpecRecipeOps;
 
+/* How it generates, where it does. */
+typedef struct SpecEngine {
+    double memory_frac, free_memory_frac, fixed_bytes, prefill_tokens, step_host_s, kernel_gap_s,
+        drafted_tokens;
+    int max_sequences; /* 0: it generates nothing */
+    bool reserves_longest, shares_prefixes;
+    SpecDtype cache_dtype;
+    SpecDtype weights_dtype; /* SPEC_AUTO: of training.precision */
+} SpecEngine;
+
 typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
     char until[8];                 /* an earlier generation: its last month, "2025-01"; "" the current one */
@@ -190,6 +200,7 @@ typedef struct SpecFramework {
     SpecRecipeLearned learned;
     SpecRecipeDefaults defaults;
     SpecRecipeOps ops;
+    SpecEngine engine;
 } SpecFramework;
 
 #endif

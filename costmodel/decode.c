@@ -1,0 +1,359 @@
+/* costmodel/decode.c - see decode.h. Tested: unit/costmodel/test_generate.c */
+#include "costmodel/decode.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "costmodel/memory_bound.h"
+#include "costmodel/params.h"
+#include "costmodel/placement.h"
+
+/* Of the HBM's rate, and of the dense 16-bit peak, that decode attention reaches: 3,000 of 3,350 GB/s and 660 of 989 TFLOP/s
+ * on H800 SXM5.   Source: [FlashMLA] README */
+#define CACHE_READ_FRAC  0.9
+#define CACHE_FLOPS_FRAC 0.667
+
+double cost_decode_total_s(const CostDecodeTime *time)
+{
+    double sum = 0;
+    for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
+        sum += time->part_s[part];
+    return sum;
+}
+
+typedef struct Layer {
+    const CostShape *shape;
+    double rows; /* tokens of this step on the rank */
+    CostDecodeTime time;
+} Layer;
+
+static void gap(Layer *layer, int kernels)
+{
+    layer->time.part_s[COST_DECODE_HOST] +=
+        kernels * layer->shape->spec->execution.framework.host.kernel_gap_s;
+}
+
+/* How matrices of layers are stored. */
+static double stored_bytes(const Spec *spec, SpecDtype multiplied)
+{
+    const int stored = (int)spec->execution.framework.engine.weights_dtype;
+    const double wide = spec_dtype_bytes(multiplied);
+    return stored == SPEC_AUTO ? wide : fmin(wide, spec_dtype_bytes((SpecDtype)stored));
+}
+
+/* Matrices that are stored narrower come in fewer bytes; they are widened on the way, and multiplied as fast as wide ones. */
+static void product(Layer *layer, double m, double n, double k, double groups, SpecDtype dtype)
+{
+    const SpecAccelerator *accelerator = &layer->shape->accelerator;
+    const CostGemm gemm = {.m = m, .n = n, .k = k, .groups = groups, .dtype = dtype};
+    const double whole_s = cost_gemm_s(accelerator, &gemm), peak = accelerator->peak_flops_per_s[dtype],
+                 fewer = dtype == layer->shape->linear_dtype
+                             ? n * k * groups *
+                                   (spec_dtype_bytes(dtype) - stored_bytes(layer->shape->spec, dtype))
+                             : 0;
+    const double saved_s = fewer / accelerator->memory_bytes_per_s;
+    layer->time.part_s[COST_DECODE_PRODUCTS] +=
+        fmax(whole_s - saved_s, fmin(whole_s, peak > 0 ? 2 * m * n * k * groups / peak : 0));
+    gap(layer, 1);
+}
+
+static void moves(Layer *layer, CostMemoryKernel kernel, double bytes)
+{
+    layer->time.part_s[COST_DECODE_SMALL] += cost_memory_bound_s(&layer->shape->accelerator, kernel, bytes);
+    gap(layer, 1);
+}
+
+/* Kernels of one step or two in which every rank reads its peers' memory, beside NCCL's: a flag sent and seen before and behind,
+ * then n - 1 parts of the message, or two rounds of n - 1 parts of an n-th.
+ * Source: [vLLM] csrc/custom_all_reduce.cuh, [TensorRTLLM] customAllReduceKernels.cu */
+static double peers_s(const CostShape *shape, const CostGroup *group, double bytes)
+{
+    const SpecCollectiveModel *model = &shape->accelerator.model.collectives;
+    const double n = group->ranks, rate = shape->accelerator.scale_up_bytes_per_s;
+    const double flags_s =
+        2 * model->ll_hop_s + cost_memory_bound_s(&shape->accelerator, COST_MEMORY_ELEMENTWISE, 2 * bytes);
+    const double once_s = flags_s + (n - 1) * bytes / rate,
+                 twice_s = 2 * flags_s + 2 * (n - 1) / n * bytes / rate;
+    return group->per_domain == group->ranks && rate > 0 ? fmin(once_s, twice_s) : INFINITY;
+}
+
+static void all_reduce(Layer *layer, double bytes)
+{
+    const CostShape *shape = layer->shape;
+    const CostCollective sum = {.op = COST_ALL_REDUCE, .bytes = bytes, .group = shape->tensor_group};
+    if (shape->tensor_group.ranks < 2)
+        return;
+    layer->time.part_s[COST_DECODE_COMM] +=
+        fmin(cost_collective_s(&shape->spec->cluster, &sum), peers_s(shape, &sum.group, bytes));
+    gap(layer, 1);
+}
+
+static void exchange(Layer *layer, double bytes)
+{
+    const CostShape *shape = layer->shape;
+    const CostCollective rows = {.op = COST_ALL_TO_ALL, .bytes = bytes, .group = shape->expert_group};
+    if (shape->expert_group.ranks < 2)
+        return;
+    layer->time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &rows);
+    gap(layer, 1);
+}
+
+/* Latent attention multiplies queries and results by the matrices that make keys and values, in place of the cache.
+ * Source: [DeepSeekV2] section 2.1, absorbed */
+static void projections(Layer *layer)
+{
+    const CostShape *shape = layer->shape;
+    const SpecModel *model = &shape->spec->model;
+    const double rows = layer->rows, h = model->hidden, heads = shape->heads;
+    const SpecDtype dtype = shape->linear_dtype, wide = shape->activation_dtype;
+    const SpecMla *mla = &model->mla;
+    if (mla->kv_lora_rank > 0) {
+        const double latent = mla->kv_lora_rank + mla->qk_rope_head_dim,
+                     q_in = mla->q_lora_rank > 0 ? mla->q_lora_rank : h;
+        product(layer, rows, latent + (mla->q_lora_rank > 0 ? mla->q_lora_rank : 0), h, 1, dtype);
+        product(layer, rows, heads * cost_qk_dim(model), q_in, 1, dtype);
+        product(layer, rows, mla->kv_lora_rank, mla->qk_nope_head_dim, heads, wide);
+        product(layer, rows, mla->v_head_dim, mla->kv_lora_rank, heads, wide);
+        moves(layer, COST_MEMORY_NORM, 4 * rows * (latent + mla->q_lora_rank));
+    } else {
+        product(layer, rows, (heads + 2 * shape->kv_heads) * model->head_dim, h, 1, dtype);
+    }
+    moves(layer, COST_MEMORY_ELEMENTWISE,
+          2 * shape->element_bytes * rows *
+              (heads * cost_qk_dim(model) + 2 * shape->kv_heads * model->head_dim));
+    product(layer, rows, h, heads * cost_v_dim(model), 1, dtype);
+}
+
+static void mlp(Layer *layer, double rows, double wide, double groups)
+{
+    const CostShape *shape = layer->shape;
+    const double h = shape->spec->model.hidden, in = shape->spec->model.gated_mlp ? 2 * wide : wide;
+    product(layer, rows, in, h, groups, shape->linear_dtype);
+    moves(layer, COST_MEMORY_ELEMENTWISE, shape->element_bytes * rows * groups * (in + wide));
+    product(layer, rows, h, wide, groups, shape->linear_dtype);
+}
+
+/* Experts that `tokens` tokens meet of those of a rank: E (1 - (1 - k/E)^b). Each is one group of a grouped product. Ranks wait
+ * for the one whose experts have most rows. */
+static void experts(Layer *layer, int index)
+{
+    const Spec *spec = layer->shape->spec;
+    const SpecMoeRun moe = cost_layer_moe(&spec->model, index);
+    const SpecParallel *parallel = &spec->parallel;
+    const bool apart = parallel->tensor < 2 && parallel->expert > 1; /* ranks with sequences of their own */
+    const double ranks = fmax(1, parallel->expert), own = moe.experts / ranks, top_k = moe.top_k,
+                 tokens = layer->rows * (apart ? ranks : 1);
+    const double met = own * (1 - pow(1 - top_k / moe.experts, tokens)),
+                 rows = tokens * top_k / ranks * layer->shape->expert_load;
+    const double cut = fmax(1, apart ? 1 : parallel->tensor / ranks), h = spec->model.hidden;
+    product(layer, layer->rows, moe.experts, h, 1, layer->shape->activation_dtype);
+    moves(layer, COST_MEMORY_SOFTMAX, 8 * layer->rows * moe.experts); /* top k */
+    moves(layer, COST_MEMORY_PERMUTE, 8 * layer->rows * top_k);       /* rows in order of experts */
+    exchange(layer, apart ? layer->shape->element_bytes * layer->rows * top_k * h : 0);
+    mlp(layer, fmax(1, rows / met), moe.expert_ffn_hidden / cut, met);
+    exchange(layer, apart ? layer->shape->element_bytes * layer->rows * top_k * h : 0);
+    moves(layer, COST_MEMORY_PERMUTE, layer->shape->element_bytes * (rows + layer->rows) * h); /* summed */
+    if (spec->model.moe.shared_experts > 0)
+        mlp(layer, layer->rows, spec->model.moe.shared_expert_ffn_hidden / layer->shape->tensor, 1);
+}
+
+static void add_layer(Layer *layer, int index)
+{
+    const CostShape *shape = layer->shape;
+    const double wide = shape->element_bytes * layer->rows * shape->spec->model.hidden;
+    moves(layer, COST_MEMORY_NORM, 4 * wide); /* with the residual: two read, two written */
+    projections(layer);
+    gap(layer, 1); /* attention */
+    all_reduce(layer, wide);
+    moves(layer, COST_MEMORY_NORM, 4 * wide);
+    if (cost_layer_has_experts(&shape->spec->model, index))
+        experts(layer, index);
+    else
+        mlp(layer, layer->rows, shape->spec->model.ffn_hidden / shape->tensor, 1);
+    if (!cost_layer_has_experts(&shape->spec->model, index) || shape->spec->parallel.tensor > 1)
+        all_reduce(layer, wide);
+}
+
+/* Layers of one kind cost the same. */
+static CostDecodeTime layers_time(const CostShape *shape, double rows)
+{
+    const SpecModel *model = &shape->spec->model;
+    CostDecodeTime sum = {{0}};
+    for (int first = 0; first < model->layers;) {
+        Layer layer = {.shape = shape, .rows = rows};
+        int end = first + 1;
+        while (end < model->layers && cost_layer_kind(model, end) == cost_layer_kind(model, first))
+            end++;
+        add_layer(&layer, first);
+        for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
+            sum.part_s[part] += (end - first) * layer.time.part_s[part];
+        first = end;
+    }
+    return sum;
+}
+
+/* Logits of the newest token, gathered from tensor ranks, and a draw from them. */
+static void add_head(const CostShape *shape, double rows, CostDecodeTime *time)
+{
+    Layer head = {.shape = shape, .rows = rows};
+    const double vocab = shape->spec->model.vocab;
+    const CostCollective logits = {
+        .op = COST_ALL_GATHER, .bytes = 2 * rows * vocab, .group = shape->tensor_group};
+    product(&head, rows, vocab / shape->tensor, shape->spec->model.hidden, 1, shape->activation_dtype);
+    if (shape->tensor_group.ranks > 1)
+        head.time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &logits);
+    moves(&head, COST_MEMORY_SOFTMAX, 6 * rows * vocab);
+    for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
+        time->part_s[part] += head.time.part_s[part];
+}
+
+/* --- memory --- */
+
+static double cache_element_bytes(const Spec *spec)
+{
+    return spec_dtype_bytes(spec->execution.framework.engine.cache_dtype);
+}
+
+static void fill_cache(CostDecode *decode)
+{
+    const Spec *spec = decode->shape.spec;
+    const SpecModel *model = &spec->model;
+    const bool latent = model->mla.kv_lora_rank > 0;
+    const double kv = latent ? model->mla.kv_lora_rank + model->mla.qk_rope_head_dim
+                             : decode->shape.kv_heads * (cost_qk_dim(model) + cost_v_dim(model)),
+                 flops = 2 * decode->shape.heads *
+                         (latent ? 2 * model->mla.kv_lora_rank + model->mla.qk_rope_head_dim
+                                 : cost_qk_dim(model) + cost_v_dim(model));
+    const double stages = fmax(1, spec->parallel.pipeline);
+    int windowed = 0;
+    for (int i = 0; i < model->layers; i++)
+        windowed += cost_layer_windowed(model, i);
+    const double full = model->layers - windowed, each = kv * cache_element_bytes(spec) / stages;
+    decode->token_bytes = full * each;
+    decode->window_token_bytes = windowed * each;
+    decode->window_tokens = windowed > 0 ? model->attention_window_tokens : 0;
+    decode->sequence_bytes = decode->window_token_bytes * decode->window_tokens;
+    decode->pair_flops = full * flops;
+    decode->window_pair_flops = windowed * flops;
+}
+
+/* Matrices of layers in the format of training.precision with its scales, the rest in 16 bits. */
+static double weights_bytes(const Spec *spec, const CostShape *shape)
+{
+    const SpecModel *model = &spec->model;
+    const double narrow = stored_bytes(spec, shape->linear_dtype), scales = narrow < 1 ? 1 / 16.0 : 0,
+                 tensor = shape->tensor, stages = fmax(1, spec->parallel.pipeline),
+                 expert = fmax(1, (double)spec->parallel.expert * MAX(1, spec->parallel.expert_tensor));
+    double bytes = 0;
+    for (int i = 0; i < model->layers; i++) {
+        const CostParams params = cost_part_params(model, COST_PART_LAYER, i);
+        bytes += (narrow + scales) * (params.tensor_sharded / tensor + params.expert / expert) +
+                 2 * params.replicated;
+    }
+    const double edges = (double)model->vocab * model->hidden / tensor * 2 * (model->tied_embeddings ? 1 : 2);
+    return bytes / stages + edges;
+}
+
+static bool fill_memory(const Spec *spec, CostDecode *decode, GError **error)
+{
+    const SpecEngine *engine = &spec->execution.framework.engine;
+    const SpecModel *model = &spec->model;
+    const double widest = fmax(
+        model->ffn_hidden / decode->shape.tensor * (model->gated_mlp ? 3 : 2),
+        model->moe.experts > 0 ? model->moe.top_k * (model->hidden + 3.0 * model->moe.expert_ffn_hidden) : 0);
+    fill_cache(decode);
+    decode->weights_bytes = weights_bytes(spec, &decode->shape);
+    decode->work_bytes = engine->fixed_bytes + engine->prefill_tokens * decode->shape.element_bytes *
+                                                   (2.0 * model->hidden + widest);
+    const double all = spec->cluster.accelerator.memory_bytes * engine->memory_frac;
+    decode->cache_bytes = engine->free_memory_frac * (all - decode->weights_bytes - decode->work_bytes);
+    return cost_decode_capacity_tokens(decode, 1) >= 1 ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "generation: weights of %.1f GiB and %.1f GiB of work leave no room for keys and values "
+                    "in %.1f GiB; "
+                    "give a larger parallel.tensor or a narrower training.precision",
+                    decode->weights_bytes / 0x1p30, decode->work_bytes / 0x1p30, all / 0x1p30);
+}
+
+double cost_decode_capacity_tokens(const CostDecode *decode, double sequences)
+{
+    const double left = decode->cache_bytes - sequences * decode->sequence_bytes;
+    if (decode->token_bytes > 0)
+        return fmax(0, left / decode->token_bytes);
+    return left >= 0 ? INFINITY : 0; /* all layers have windows */
+}
+
+/* --- time --- */
+
+bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GError **error)
+{
+    *ret_decode =
+        (CostDecode){.replicas = MAX(1, spec->parallel.data), .pipeline = MAX(1, spec->parallel.pipeline)};
+    cost_shape_init(&ret_decode->shape, spec);
+    if (!fill_memory(spec, ret_decode, error))
+        return false;
+    double batch = 1;
+    while (ret_decode->grid < COST_DECODE_GRID) {
+        const int i = ret_decode->grid++;
+        ret_decode->batch[i] = batch;
+        ret_decode->at[i] = layers_time(&ret_decode->shape, batch);
+        add_head(&ret_decode->shape, batch, &ret_decode->at[i]);
+        ret_decode->at[i].part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
+        if (batch >= most)
+            break;
+        batch = ceil(batch * (batch < 8 ? 2 : 1.5));
+    }
+    return true;
+}
+
+static double attention_s(const CostDecode *decode, double batch, double tokens)
+{
+    const SpecAccelerator *accelerator = &decode->shape.accelerator;
+    const double windowed = decode->window_tokens > 0 ? fmin(tokens, batch * decode->window_tokens) : 0;
+    const double bytes = tokens * decode->token_bytes + windowed * decode->window_token_bytes,
+                 flops = tokens * decode->pair_flops + windowed * decode->window_pair_flops,
+                 peak = accelerator->peak_flops_per_s[decode->shape.activation_dtype];
+    const double empty_s =
+        decode->shape.spec->model.layers * cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 0);
+    return empty_s / decode->pipeline + fmax(bytes / (CACHE_READ_FRAC * accelerator->memory_bytes_per_s),
+                                             flops / decode->pipeline / (CACHE_FLOPS_FRAC * peak));
+}
+
+/* A pipeline of p stages has p batches in flight: each is a p-th of the sequences. */
+CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double tokens)
+{
+    const double each = fmax(1, batch / decode->pipeline);
+    CostDecodeTime time = decode->at[0];
+    int i = 0;
+    while (i + 1 < decode->grid && decode->batch[i + 1] <= each)
+        i++;
+    const bool inside = i + 1 < decode->grid;
+    const double t = inside ? (each - decode->batch[i]) / (decode->batch[i + 1] - decode->batch[i]) : 0;
+    for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
+        time.part_s[part] = decode->at[i].part_s[part] +
+                            (inside ? t * (decode->at[i + 1].part_s[part] - decode->at[i].part_s[part]) : 0);
+    time.part_s[COST_DECODE_ATTENTION] += attention_s(decode, batch, tokens);
+    return time;
+}
+
+double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
+{
+    const Spec *spec = decode->shape.spec;
+    const double chunk = fmax(1, fmin(spec->execution.framework.engine.prefill_tokens, prompts * tokens));
+    CostDecodeTime time = layers_time(&decode->shape, chunk);
+    add_head(&decode->shape, fmax(1, chunk / tokens), &time);
+    time.part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
+    const CostAttention core = {.kernel = cost_attention_kernel(spec),
+                                .batch = 1,
+                                .q_tokens = tokens,
+                                .kv_tokens = tokens,
+                                .heads = decode->shape.heads,
+                                .kv_heads = spec->model.mla.kv_lora_rank > 0 ? decode->shape.heads
+                                                                             : decode->shape.kv_heads,
+                                .qk_head_dim = cost_qk_dim(&spec->model),
+                                .v_head_dim = cost_v_dim(&spec->model),
+                                .causal = true,
+                                .dtype = decode->shape.activation_dtype};
+    const double attention = spec->model.layers * cost_attention_s(&decode->shape.accelerator, &core);
+    return (cost_decode_total_s(&time) * (tokens / chunk) + attention) * prompts / decode->pipeline;
+}

@@ -1,0 +1,210 @@
+/* unit/costmodel/test_generate.c - writing answers: closed forms, caches, the tail, and that better is never slower. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/generate.h"
+#include "spec/load.h"
+
+static Spec *take(const char *model, const char *precision, const char *more, const char *accelerator)
+{
+    GError *error = NULL;
+    Spec *spec = g_new0(Spec, 1);
+    g_autofree char *text = g_strdup_printf(
+        "{\"model\":\"%s\",\"cluster\":{\"accelerator\":%s,\"gpus_per_node\":8,\"nodes\":1},\"training\":{"
+        "\"precision\":\"%s\",\"sequence_length\":128,\"global_batch\":8},\"parallel\":{%s},\"execution\":{"
+        "\"framework\":"
+        "\"tensorrt-llm\"}}",
+        model, accelerator, precision, more);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return spec;
+}
+
+#define H100 "\"h100-sxm5-80gb\""
+
+static CostGenerateAsk asked(double prompts, double samples, double mean, double log_sd)
+{
+    CostGenerateAsk ask = {
+        .prompts = prompts, .samples_per_prompt = samples, .prompt_tokens = 256, .seed = 1};
+    orr_lengths_log_normal(mean, log_sd, 4 * mean, &ask.answers);
+    return ask;
+}
+
+static CostGenerated generate(const Spec *spec, const CostGenerateAsk *ask)
+{
+    GError *error = NULL;
+    CostDecode decode;
+    CostGenerated result;
+    cost_decode_init(spec, cost_generate_most(spec, ask), &decode, &error);
+    g_assert_no_error(error);
+    cost_generate(&decode, ask, &result, &error);
+    g_assert_no_error(error);
+    return result;
+}
+
+static void near(double value, double want, double frac)
+{
+    g_assert_cmpfloat_with_epsilon(value, want, frac * fabs(want));
+}
+
+/* Sixteen equal answers at once: as many steps as tokens, each at its context; no tail, nobody gives way. */
+static void test_closed_form(void)
+{
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+    const CostGenerateAsk ask = asked(128, 1, 500, 0);
+    GError *error = NULL;
+    CostDecode decode;
+    cost_decode_init(spec, 16, &decode, &error);
+    g_assert_no_error(error);
+    double decode_s = 0;
+    for (int step = 0; step < 500; step++) {
+        const CostDecodeTime time = cost_decode_step(&decode, 16, 16 * (256.0 + step));
+        decode_s += cost_decode_total_s(&time);
+    }
+    const CostGenerated result = generate(spec, &ask);
+    near(result.decode_s, decode_s, 1e-9);
+    near(result.prefill_s, cost_prefill_s(&decode, 32, 256) / 2, 1e-9);
+    near(result.seconds, result.prefill_s + result.decode_s, 1e-12);
+    near(result.tokens_per_s, 128 * 500 / result.seconds, 1e-12);
+    g_assert_cmpfloat(result.steps, ==, 500);
+    g_assert_cmpfloat(result.mean_batch, ==, 16);
+    g_assert_cmpfloat(result.tail_s, ==, 0);
+    g_assert_cmpfloat(result.preempted, ==, 0);
+}
+
+/* Keys and values: 2 x 8 heads x 128 x 2 bytes x 32 layers of Llama 3 8B; 576 x 2 x 61 of DeepSeek-V3. */
+static void test_cache(void)
+{
+    static const struct {
+        const char *model, *precision, *layout;
+        double token_bytes, weights_bytes;
+    } cases[] = {
+        {"llama3-8b", "bf16", "\"data\":8", 32 * 2 * 8 * 128.0, 2 * 8030261248.0},
+        {"llama3-8b", "bf16", "\"tensor\":4,\"data\":2", 32 * 2 * 2 * 128.0, 2 * 8030261248.0 / 4},
+        {"llama3-8b", "fp8", "\"data\":8", 32 * 2 * 8 * 128.0, 8030261248.0 + 2 * 128256 * 4096.0},
+        {"deepseek-v3", "fp8", "\"data\":8,\"expert\":8", 61 * 576.0, 0},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree Spec *spec =
+            take(cases[i].model, cases[i].precision, cases[i].layout, "\"b300-sxm-288gb\"");
+        GError *error = NULL;
+        CostDecode decode;
+        cost_decode_init(spec, 8, &decode, &error);
+        g_assert_no_error(error);
+        near(decode.token_bytes, cases[i].token_bytes, 1e-9); /* 8 bits */
+        if (cases[i].weights_bytes > 0)
+            near(decode.weights_bytes, cases[i].weights_bytes, 2e-3);
+        near(cost_decode_capacity_tokens(&decode, 8), decode.cache_bytes / decode.token_bytes, 1e-9);
+    }
+}
+
+/* A tail where lengths differ; more at once never writes fewer tokens; sharing a prompt reads it once. */
+static void test_batches(void)
+{
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+    double before = 0;
+    for (int most = 1; most <= 256; most *= 4) {
+        CostGenerateAsk ask = asked(2048, 1, 400, 0.7);
+        ask.most_sequences = most;
+        const CostGenerated result = generate(spec, &ask);
+        g_assert_cmpfloat(result.tokens_per_s, >, before);
+        g_assert_cmpfloat(result.most_batch, ==, most);
+        before = result.tokens_per_s;
+    }
+    const CostGenerateAsk even = asked(256, 1, 400, 0), wide = asked(256, 1, 400, 0.9),
+                          apart = asked(2048, 1, 400, 0), shared = asked(256, 8, 400, 0);
+    g_assert_cmpfloat(generate(spec, &even).tail_s, ==, 0);
+    g_assert_cmpfloat(generate(spec, &wide).tail_s, >, 0);
+    g_assert_cmpfloat(generate(spec, &wide).seconds, >, generate(spec, &even).seconds);
+    near(generate(spec, &shared).prefill_s, generate(spec, &apart).prefill_s / 8, 1e-9);
+}
+
+/* A cache too small for all: those that reserve wait, the others give way, and every token is written once. */
+static void test_room(void)
+{
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8",
+                                 "{\"preset\":\"h100-sxm5-80gb\",\"memory_bytes\":\"22 GiB\"}");
+    const CostGenerateAsk ask = asked(2048, 1, 700, 0.8);
+    const CostGenerated waits = generate(spec, &ask);
+    spec->execution.framework.engine.reserves_longest = false;
+    const CostGenerated gives = generate(spec, &ask);
+    g_assert_cmpfloat(waits.preempted, ==, 0);
+    g_assert_cmpfloat(gives.preempted, >, 0);
+    g_assert_cmpfloat(gives.mean_batch, >, waits.mean_batch);
+    g_assert_cmpfloat(waits.mean_batch * waits.mean_context, <, waits.capacity_tokens);
+    g_assert_cmpfloat(gives.mean_batch * gives.mean_context, <, gives.capacity_tokens);
+    g_assert_cmpfloat(gives.tokens, ==, waits.tokens);
+}
+
+static void test_better(void)
+{
+    static const char *const machines[][2] = {
+        {H100, "{\"preset\":\"h100-sxm5-80gb\",\"memory_bytes_per_s\":4e12}"},
+        {H100, "{\"preset\":\"h100-sxm5-80gb\",\"memory_bytes\":\"120 GiB\"}"},
+        {H100, "{\"preset\":\"h100-sxm5-80gb\",\"scale_up_bytes_per_s\":9e11}"},
+        {"\"a100-sxm4-80gb\"", H100},
+    };
+    static const char *const models[][2] = {{"llama3-8b", "\"tensor\":2,\"data\":4"},
+                                            {"qwen3-30b-a3b", "\"expert\":8,\"data\":8"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(machines); i++)
+        for (gsize k = 0; k < G_N_ELEMENTS(models); k++) {
+            g_autofree Spec *slow = take(models[k][0], "bf16", models[k][1], machines[i][0]);
+            g_autofree Spec *fast = take(models[k][0], "bf16", models[k][1], machines[i][1]);
+            const CostGenerateAsk ask = asked(2048, 2, 600, 0.8);
+            g_assert_cmpfloat(generate(fast, &ask).seconds, <=, 1.005 * generate(slow, &ask).seconds);
+        }
+}
+
+/* Of 128 experts with 8 a token, one token meets 8 and many meet all: the step's products grow with what is met. */
+static void test_experts(void)
+{
+    g_autofree Spec *spec = take("qwen3-30b-a3b", "bf16", "\"data\":8", H100);
+    GError *error = NULL;
+    CostDecode decode;
+    cost_decode_init(spec, 512, &decode, &error);
+    g_assert_no_error(error);
+    const CostDecodeTime one = cost_decode_step(&decode, 1, 100),
+                         many = cost_decode_step(&decode, 256, 25600);
+    const double experts = 128 * 3 * 2048 * 768.0 * 2 * 48 / 3.35e12; /* all of them read once [s] */
+    g_assert_cmpfloat(one.part_s[COST_DECODE_PRODUCTS], <, experts);
+    g_assert_cmpfloat(many.part_s[COST_DECODE_PRODUCTS], >, experts);
+    g_assert_cmpfloat(many.part_s[COST_DECODE_ATTENTION], >, one.part_s[COST_DECODE_ATTENTION]);
+}
+
+static void test_refused(void)
+{
+    GError *error = NULL;
+    CostDecode decode;
+    CostGenerated result;
+    g_autofree Spec *large = take("llama3-70b", "bf16", "\"data\":8", H100);
+    g_assert_false(cost_decode_init(large, 8, &decode, &error));
+    g_assert_nonnull(strstr(error->message, "leave no room"));
+    g_clear_error(&error);
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+    cost_decode_init(spec, 8, &decode, &error);
+    CostGenerateAsk ask = asked(8, 1, 9000, 0);
+    g_assert_false(cost_generate(&decode, &ask, &result, &error));
+    g_assert_nonnull(strstr(error->message, "8192 positions"));
+    g_clear_error(&error);
+    spec->model.max_positions = 0;
+    ask = asked(8, 1, 5e6, 0);
+    g_assert_false(cost_generate(&decode, &ask, &result, &error));
+    g_assert_nonnull(strstr(error->message, "caches of a GPU hold"));
+    g_clear_error(&error);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/generate/closed-form", test_closed_form);
+    g_test_add_func("/generate/cache", test_cache);
+    g_test_add_func("/generate/batches", test_batches);
+    g_test_add_func("/generate/room", test_room);
+    g_test_add_func("/generate/better", test_better);
+    g_test_add_func("/generate/experts", test_experts);
+    g_test_add_func("/generate/refused", test_refused);
+    return g_test_run();
+}
