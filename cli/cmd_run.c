@@ -1,4 +1,5 @@
 /* cli/cmd_run.c - orrery run: one training step of one scenario. */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,14 +12,16 @@
 #include "plots/plots.h"
 #include "report/page.h"
 #include "search/choose.h"
+#include "base/file.h"
+#include "study/chakra.h"
 #include "study/trace_predict.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *trace_kernels, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from,
-        *to, *snapshot, *links;
+    char *trace, *trace_kernels, *chakra, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks,
+        *from, *to, *snapshot, *links;
     gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
@@ -167,6 +170,27 @@ static bool stream_kernels(const RunArgs *args, const Report *report, GError **e
     return cli_stream_close(stream, error);
 }
 
+static bool put_chakra(const char *name, const GString *content, void *data, GError **error)
+{
+    g_autofree char *path = g_build_filename(data, name, NULL);
+    return orr_file_write(path, content->str, content->len, error);
+}
+
+/* A file a rank into a folder, which is made. */
+static bool write_chakra(const RunArgs *args, const Report *report, GError **error)
+{
+    if (args->chakra == NULL)
+        return true;
+    if (g_mkdir_with_parents(args->chakra, 0777) != 0)
+        return orr_fail(error, ORR_ERROR_INPUT, "--chakra: %s: cannot make this folder: %s", args->chakra,
+                        g_strerror(errno));
+    const ChakraAsk ask = {.all = args->unfold, .put = put_chakra, .data = args->chakra};
+    if (chakra_write(report, &ask, error))
+        return true;
+    g_prefix_error(error, "--chakra: ");
+    return false;
+}
+
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
@@ -295,7 +319,7 @@ static bool run(const CliArgs *common, GError **error)
     if (behind)
         g_string_append_printf(text, "\n%s", memory->str);
     const bool ok = stream_ranks("--trace", args->trace, args, report, &window, report_write_trace, error) &&
-                    stream_kernels(args, report, error) &&
+                    stream_kernels(args, report, error) && write_chakra(args, report, error) &&
                     stream_ranks("--memory-snapshot", args->snapshot, args, report, &window,
                                  report_write_snapshot, error) &&
                     cli_outputs_write_after(outputs, count, traces, error);
@@ -313,6 +337,10 @@ static const CliFlag flags[] = {
      "also write the kernels of one GPU of the first pipeline rank as PyTorch's profiler records them "
      "(Kineto); "
      "'orrery trace' and tools for such traces read it"},
+    {"chakra", CLI_FLAG_FILE, offsetof(RunArgs, chakra), "FOLDER",
+     "also write Chakra execution traces, as ASTRA-sim reads them: one rank of each pipeline rank, with "
+     "--unfold all "
+     "ranks"},
     {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST",
      "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},

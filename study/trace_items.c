@@ -147,6 +147,7 @@ static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step
         item.name = trace_rank_name(items->rank, trace_collective_kernel(kind), kind);
         item.bytes = op->u.collective.collective.bytes * (op->repeat > 0 ? op->repeat : 1);
         item.ranks = op->u.collective.collective.group.ranks;
+        item.comm = (int)op->u.collective.comm;
         item.under = step->beside != COST_BESIDE_NOTHING ? 0 : -1;
         g_array_append_val(out, item);
         return;

@@ -10,6 +10,7 @@ typedef struct TraceItem {
     int32_t name, op; /* of the TraceRank */
     double seconds, gap_s;
     double bytes; /* of a collective */
+    int comm;     /* ... CostComm */
     int ranks;
     int under; /* item that a collective runs beside; -1: what follows waits for it */
 } TraceItem;
