@@ -354,8 +354,8 @@ static GString *manifest(const Walk *w, const GArray *written)
     orr_jw_begin(&json, NULL, '{');
     orr_jw_int(&json, "ranks", w->report->gpus);
     orr_jw_text(&json, "note",
-                "A rank that differs from a written one in tensor, context or data index has its file with "
-                "each rank of its messages and groups moved by the difference of the two ranks.");
+                "A rank that was not written differs from one in tensor, context or data index. Its file has each rank of "
+                "messages and groups moved by the difference of the two.");
     append_dimension(&json, "tensor", &at.tensor);
     append_dimension(&json, "context", &at.context);
     append_dimension(&json, "data", &at.data);
