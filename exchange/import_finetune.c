@@ -216,14 +216,29 @@ static void take_targets(ExchangeImport *import, const Dialect *names)
     exchange_import_native(import, "training.adapter.targets", list->str);
 }
 
+/* Pairs whose loss asks no other model: axolotl's rl, LLaMA-Factory's pref_loss, TRL's loss_type. */
+static bool without_reference(const ExchangeImport *import)
+{
+    static const char *const keys[] = {"rl", "pref_loss", "loss_type"}, *const losses[] = {"orpo", "simpo",
+                                                                                           "cpo"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys) * G_N_ELEMENTS(losses); i++)
+        if (g_strcmp0(text_of(import, keys[i / G_N_ELEMENTS(losses)]), losses[i % G_N_ELEMENTS(losses)]) == 0)
+            return true;
+    return false;
+}
+
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
 static void take_task(ExchangeImport *import, const Dialect *names, const char *base, bool pairs)
 {
     int rank = names->rank_default;
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
-    const char *task = pairs ? "\"dpo\"" : base == NULL ? "\"sft\"" : narrow ? "\"qlora\"" : "\"lora\"";
+    const bool alone = pairs && without_reference(import);
+    const char *task = pairs          ? (alone ? "\"orpo\"" : "\"dpo\"")
+                       : base == NULL ? "\"sft\""
+                       : narrow       ? "\"qlora\""
+                                      : "\"lora\"";
     exchange_import_native(import, "training.task", task);
-    if (pairs)
+    if (pairs && !alone)
         exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
     if (base == NULL)
         return;
@@ -346,7 +361,7 @@ void exchange_import_axolotl(ExchangeImport *import)
     if (adapter != NULL && !lora)
         exchange_import_warn(import, "adapter: %.40s is not modelled; all weights are taken as trained",
                              adapter);
-    if (rl != NULL && strcmp(rl, "dpo") != 0)
+    if (rl != NULL && strcmp(rl, "dpo") != 0 && !without_reference(import))
         exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
     take_model(import, &axolotl);
     take_batch(import, &axolotl, rl != NULL);

@@ -4,7 +4,14 @@
 
 #include "spec/names.h"
 
-typedef enum { SPEC_TASK_PRETRAIN, SPEC_TASK_SFT, SPEC_TASK_LORA, SPEC_TASK_QLORA, SPEC_TASK_DPO } SpecTask;
+typedef enum {
+    SPEC_TASK_PRETRAIN,
+    SPEC_TASK_SFT,
+    SPEC_TASK_LORA,
+    SPEC_TASK_QLORA,
+    SPEC_TASK_DPO,
+    SPEC_TASK_ORPO
+} SpecTask;
 
 /* Where preference training has the reference's probabilities from. */
 typedef enum {

@@ -4,7 +4,7 @@
 #include "spec/checks.h"
 #include "spec/fields_internal.h"
 
-static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo"};
+static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo", "orpo"};
 const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
 static const char *const target_list[] = {
     "q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
@@ -142,11 +142,11 @@ static bool check_reference(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const char *word = spec_word(&spec_words_reference, (int)training->reference);
-    const bool pairs = training->task == SPEC_TASK_DPO;
-    if (pairs != (training->reference != SPEC_REFERENCE_NONE))
+    const bool refers = training->task == SPEC_TASK_DPO, pairs = refers || training->task == SPEC_TASK_ORPO;
+    if (refers != (training->reference != SPEC_REFERENCE_NONE))
         return spec_check_fail(check, "training.reference: \"%s\" with training.task \"%s\"; give %s", word,
                                spec_word(&spec_words_task, (int)training->task),
-                               pairs ? "cached, adapter-off or model" : "none");
+                               refers ? "cached, adapter-off or model" : "none");
     if (training->reference == SPEC_REFERENCE_ADAPTER_OFF && !training->adapter.given)
         return spec_check_fail(
             check, "training.reference: \"adapter-off\" without training.adapter; give model or cached");
@@ -156,7 +156,8 @@ static bool check_reference(const Check *check)
             check, "training.%s: an odd number of sequences, and a pair has two; give an even one",
             training->global_batch % 2 != 0 ? "global_batch" : "micro_batch");
     return !pairs || check->spec->model.list.text == NULL ||
-           spec_check_fail(check, "training.task: \"dpo\" of a list of layers is not modelled; give \"sft\"");
+           spec_check_fail(check, "training.task: \"%s\" of a list of layers is not modelled; give \"sft\"",
+                           spec_word(&spec_words_task, (int)training->task));
 }
 
 /* Linear layers that a model has, as bits. */
@@ -196,7 +197,7 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_task, (int)task));
     if (!adapter->given)
         return true;
-    if (!wants && task != SPEC_TASK_DPO)
+    if (!wants && task != SPEC_TASK_DPO && task != SPEC_TASK_ORPO)
         return spec_check_fail(
             check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
             spec_word(&spec_words_task, (int)task));

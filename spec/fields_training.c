@@ -278,7 +278,9 @@ static const SpecField training_fields[] = {
     SPEC_F_WORD(
         SpecTraining, task, &spec_words_task, "\"pretrain\"", 0,
         "What is trained: pretrain and sft train all weights, lora and qlora those of training.adapter. dpo "
-        "trains either on pairs; a chosen and a rejected sequence count as two."),
+        "trains either on pairs; a chosen and a rejected sequence count as two. orpo is dpo without a "
+        "reference (ORPO, "
+        "SimPO, CPO)."),
     SPEC_F_WORD(
         SpecTraining, reference, &spec_words_reference, "\"none\"", 0,
         "dpo: the reference's probabilities are cached, or come from a forward of the weights with their "

@@ -20,8 +20,8 @@ static void load(const char *model, const char *training, const char *more, Spec
     GError *error = NULL;
     g_autofree char *text = g_strdup_printf(
         "{%s,\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},\"training\":{\"sequence_length\":1024,"
-        "\"global_batch\":16,\"micro_batch\":1,%s}%s}",
-        model, training, more);
+        "\"global_batch\":16,\"micro_batch\":%d,%s}%s}",
+        model, strstr(training, "po\"") != NULL ? 2 : 1, training, more);
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
     spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
@@ -334,6 +334,23 @@ static void test_preference(void)
     g_assert_cmpfloat_with_epsilon(weights[3] - weights[2], 2 * 6738415616.0, 1);
 }
 
+/* Pairs without a reference take what pairs take whose reference is cached. */
+static void test_no_reference(void)
+{
+    int64_t step_ps[2];
+    for (int i = 0; i < 2; i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        load(LLAMA7B,
+             i == 0 ? "\"task\":\"dpo\",\"reference\":\"cached\",\"adapter\":{\"rank\":16}"
+                    : "\"task\":\"orpo\",\"adapter\":{\"rank\":16}",
+             ",\"parallel\":{\"tensor\":8}", spec);
+        step_ps[i] = run(spec, arena).step_ps;
+        orr_arena_free(arena);
+    }
+    g_assert_cmpint(step_ps[0], ==, step_ps[1]);
+}
+
 /* Every model has room on the list of what is kept, with all that adapters keep, in every software. */
 static void test_presets(void)
 {
@@ -369,6 +386,7 @@ static void test_refused(void)
 {
     static const char *const cases[][2] = {
         {"\"task\":\"lora\"", "needs training.adapter"},
+        {"\"task\":\"orpo\",\"reference\":\"cached\"", "give none"},
         {"\"task\":\"qlora\"", "needs training.adapter"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":0}", "rank"},
         {"\"adapter\":{\"rank\":8}", "give \"lora\" or \"qlora\""},
@@ -413,6 +431,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter/sharded", test_sharded);
     g_test_add_func("/adapter/orders", test_orders);
     g_test_add_func("/adapter/preference", test_preference);
+    g_test_add_func("/adapter/no-reference", test_no_reference);
     g_test_add_func("/adapter/presets", test_presets);
     g_test_add_func("/adapter/refused", test_refused);
     return g_test_run();

@@ -72,6 +72,10 @@ static const Case cases[] = {
       {"training.adapter", NULL},
       {"training.micro_batch", "16"}, /* 8 pairs */
       {"parallel.zero", "2"}}},
+    {"axolotl-orpo",
+     "base_model: Qwen/Qwen3-8B\nadapter: lora\nrl: orpo\nmicro_batch_size: 2\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"training.task", "\"orpo\""}, {"training.reference", NULL}, {"training.micro_batch", "4"}}},
     {"torchtune",
      "model:\n  _component_: torchtune.models.llama3_1.lora_llama3_1_8b\n  lora_attn_modules: ['q_proj', "
      "'v_proj', "
