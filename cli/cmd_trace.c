@@ -67,24 +67,27 @@ const CliCommand cli_command_trace = {
     .name = "trace",
     .usage = "TRACE",
     .summary = "a profiler's trace of a real step: kernels by class, where its time goes",
-    .help = "Reads a trace of PyTorch's profiler (Kineto, .json or .json.gz, of CUDA or ROCm), or a "
-            "folder with a file of each rank. Takes the steps that ProfilerStep marks and prints "
-            "their mean: kernels by class, and what each instant of the step was spent on. Kernels "
-            "that compute come first, then communication that nothing hides, copies, and idle time. "
-            "A GPU is idle because the host was late, or waits with work in its queue. Several ranks "
-            "show skew: a collective begins when its last rank does, and what the others wait before "
-            "is no transfer. Classes come from the table profilers/kernel-names.json in the folder "
-            "of presets.\n\n"
-            "With --scenario the kernels of its simulated step stand beside those of the trace. "
-            "Shown are the error by class, the ops that differ most, and what is met on one side "
-            "alone. Products meet by the sizes of their operands, which record_shapes=True puts into "
-            "a trace. It says where a sum is right by cancellation. 'orrery run FILE --trace-kernels "
-            "t.json.gz' writes those kernels as such a trace.\n\n"
-            "The trace of a simulated step is what 'orrery run FILE --trace trace.json.gz' writes, "
-            "and ui.perfetto.dev opens both.\n\n"
-            "  orrery trace rank0.pt.trace.json.gz\n"
-            "  orrery trace traces/ --format json\n"
-            "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json\n",
+    .help =
+        "Reads a trace of PyTorch's profiler (Kineto, .json or .json.gz, of CUDA or ROCm), or a "
+        "folder with a file of each rank. Tables of Nsight Systems (cuda_gpu_trace) and rocprof as CSV, JSON "
+        "lines of NCCL Inspector and JSON dumps of the flight recorder are read too. Takes the steps that "
+        "ProfilerStep marks and prints "
+        "their mean: kernels by class, and what each instant of the step was spent on. Kernels "
+        "that compute come first, then communication that nothing hides, copies, and idle time. "
+        "A GPU is idle because the host was late, or waits with work in its queue. Several ranks "
+        "show skew: a collective begins when its last rank does, and what the others wait before "
+        "is no transfer. Classes come from the table profilers/kernel-names.json in the folder "
+        "of presets.\n\n"
+        "With --scenario the kernels of its simulated step stand beside those of the trace. "
+        "Shown are the error by class, the ops that differ most, and what is met on one side "
+        "alone. Products meet by the sizes of their operands, which record_shapes=True puts into "
+        "a trace. It says where a sum is right by cancellation. 'orrery run FILE --trace-kernels "
+        "t.json.gz' writes those kernels as such a trace.\n\n"
+        "The trace of a simulated step is what 'orrery run FILE --trace trace.json.gz' writes, "
+        "and ui.perfetto.dev opens both.\n\n"
+        "  orrery trace rank0.pt.trace.json.gz\n"
+        "  orrery trace traces/ --format json\n"
+        "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -11,6 +11,7 @@
 #include "exchange/trace_bytes.h"
 #include "exchange/trace_event.h"
 #include "exchange/trace_link.h"
+#include "exchange/trace_other.h"
 
 #define PS_PER_US    1000000
 #define MOST_SPAN_US ((int64_t)9e12) /* picoseconds of more do not fit */
@@ -179,8 +180,6 @@ static const struct {
     const char *key, *what;
 } foreign_keys[] = {
     {"nodes", "is an execution trace, which has no times of kernels" INSTEAD},
-    {"coll_perf", "is of NCCL Inspector, which has collectives alone" INSTEAD},
-    {"entries", "is a dump of PyTorch's flight recorder, which has collectives alone" INSTEAD},
     {"rocprofiler-sdk-tool", "is of rocprofv3" INSTEAD},
     {"planes", "is an XPlane of JAX" INSTEAD},
     {"segments", "is a snapshot of memory" INSTEAD},
@@ -191,8 +190,6 @@ static const struct {
     const char *begin, *what;
 } foreign_texts[] = {
     {"SQLite format 3", "is a database, as Nsight Systems writes" INSTEAD},
-    {"Start (ns)", "is a table of Nsight Systems" INSTEAD},
-    {"\"Kind\"", "is a table of rocprof" INSTEAD},
     {"\"Agent_Id\"", "is a table of rocprof" INSTEAD},
     {"\"Kernel_Name\"", "is a table of rocprof" INSTEAD},
     {"\x80", "is a pickle, as dumps of the flight recorder and snapshots of memory are" INSTEAD},
@@ -379,7 +376,7 @@ static bool finish(Reader *reader, GError **error)
     return true;
 }
 
-static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTable *table, GError **error)
+static TraceRank *read_kineto(TraceBytes *bytes, const char *name, const TraceTable *table, GError **error)
 {
     Reader reader = {.table = table,
                      .rank = trace_rank_new(name),
@@ -401,6 +398,25 @@ static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTab
     if (ok)
         return reader.rank;
     trace_rank_free(reader.rank);
+    return NULL;
+}
+
+/* Kineto's, or what another profiler wrote: the first bytes say. */
+static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTable *table, GError **error)
+{
+    if (bytes->left == 0 && !trace_bytes_more(bytes, error)) {
+        trace_bytes_close(bytes);
+        return NULL;
+    }
+    const TraceDialect dialect = trace_dialect(bytes->at, bytes->left);
+    if (dialect == TRACE_DIALECT_KINETO)
+        return read_kineto(bytes, name, table, error);
+    TraceRank *rank = trace_rank_new(name);
+    const bool ok = trace_other_read(bytes, dialect, name, table, rank, error);
+    trace_bytes_close(bytes);
+    if (ok)
+        return rank;
+    trace_rank_free(rank);
     return NULL;
 }
 

@@ -9,7 +9,11 @@ enum { MOST_RANKS = 1024 };
 
 static bool is_trace_name(const char *name)
 {
-    return g_str_has_suffix(name, ".json") || g_str_has_suffix(name, ".json.gz");
+    static const char *const ends[] = {".json", ".json.gz", ".jsonl", ".csv", ".csv.gz"};
+    for (gsize i = 0; i < G_N_ELEMENTS(ends); i++)
+        if (g_str_has_suffix(name, ends[i]))
+            return true;
+    return false;
 }
 
 static int by_text(gconstpointer a, gconstpointer b)
@@ -35,7 +39,7 @@ static GPtrArray *list_folder(const char *path, GError **error)
     if (files->len > 0 && files->len <= MOST_RANKS)
         return files;
     orr_fail(error, ORR_ERROR_INPUT,
-             files->len == 0 ? "%s: holds no traces; they end in .json or .json.gz"
+             files->len == 0 ? "%s: holds no traces; they end in .json, .jsonl or .csv, or with .gz behind it"
                              : "%s: holds more than 1024 traces; give a folder of fewer ranks",
              path);
     g_ptr_array_free(files, TRUE);
