@@ -13,6 +13,7 @@
 #include "cli/team.h"
 #include "base/file.h"
 #include "ledger/memory.h"
+#include "workload/split.h"
 #include "search/choose.h"
 #include "search/pareto.h"
 #include "search/plain.h"
@@ -221,6 +222,27 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     return true;
 }
 
+/* A loop over several models: nodes for training and for generation. */
+static bool search_splits(const SearchArgs *args, const Spec *spec, const SpecSource *source, int top,
+                          GString *out, GError **error)
+{
+    Splits splits;
+    if (args->save != NULL || args->save_all != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--save: writes one step's configuration; leave it out for a workload");
+    if (!splits_search(spec, source, top > 0 ? top : 5, &splits, error)) {
+        g_prefix_error(error, "%s: ", args->common.words[0]);
+        return false;
+    }
+    if (args->common.format == CLI_FORMAT_JSON)
+        splits_write_json(&splits, source, out);
+    else if (args->common.format == CLI_FORMAT_CSV)
+        splits_write_csv(&splits, out);
+    else
+        splits_write_text(&splits, out);
+    return true;
+}
+
 static bool load_and_search(const SearchArgs *args, SearchOptions *options, GError **error)
 {
     const CliArgs *common = &args->common;
@@ -238,8 +260,9 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
-    const bool ok = (several ? search_machines(args, options, spec, out, error)
-                             : search(args, options, spec, &source, out, error)) &&
+    const bool ok = (spec->workload.given ? search_splits(args, spec, &source, options->top, out, error)
+                     : several            ? search_machines(args, options, spec, out, error)
+                                          : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));
     spec_source_clear(&source);
     return ok;
@@ -307,7 +330,8 @@ const CliCommand cli_command_search = {
             "scenario's `search` object (orrery help search). Under mpirun the processes share the "
             "work and give the same answer. With `search.nodes`, --cluster or --accelerator every "
             "machine is searched. The answer is then the best of each, and the front of time, memory "
-            "and cost over all.\n\n"
+            "and cost over all. Of a scenario with a workload the nodes are dealt to training and "
+            "generation, in every way.\n\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top "
             "10\n"

@@ -11,6 +11,7 @@
 #include "workload/workload.h"
 
 typedef struct Asking {
+    const WorkloadSplit *split; /* NULL: as the scenario says */
     const SpecWorkload *asked;
     const SpecSource *source;
     Sequences sequences;
@@ -42,18 +43,88 @@ static int part_of(Workload *workload, int host, int nodes)
     return workload->part_count++;
 }
 
+int workload_generator(const SpecWorkload *workload)
+{
+    for (int i = 0; i < workload->phase_count; i++)
+        if (workload->phase[i].kind == SPEC_PHASE_GENERATE)
+            return workload->phase[i].role;
+    return -1;
+}
+
+/* The role whose nodes a role runs on, and how many they are. */
+static int host_of(const Asking *asking, int row, int *ret_nodes)
+{
+    const SpecWorkload *asked = asking->asked;
+    const WorkloadSplit *split = asking->split;
+    const int host = spec_role_host(asked, row), generator = workload_generator(asked);
+    const bool generates = row == generator || (host >= 0 && host == generator);
+    if (split != NULL && generates) {
+        *ret_nodes = split->apart > 0 ? split->apart : split->nodes;
+        return split->apart > 0 ? generator : -1;
+    }
+    *ret_nodes = host >= 0         ? asked->role[host].nodes
+                 : split != NULL ? split->nodes
+                                 : asking->workload->spec->cluster.nodes;
+    return host;
+}
+
 /* Roles with nodes of their own are parts; the scenario's GPUs are one where some role uses them. */
 static void fill_parts(const Asking *asking)
 {
     const SpecWorkload *asked = asking->asked;
     Workload *workload = asking->workload;
     for (int i = 0; i < asked->role_count; i++) {
-        const int host = spec_role_host(asked, i),
-                  nodes = host >= 0 ? asked->role[host].nodes : workload->spec->cluster.nodes;
+        int nodes = 0;
+        const int host = host_of(asking, i, &nodes);
         workload->role[i] = (WorkloadRole){.role = &asked->role[i], .part = part_of(workload, host, nodes)};
     }
     for (int p = 0; p < workload->part_count; p++)
         name_part(workload, asked, &workload->part[p], p, asking->arena);
+}
+
+/* A role as a scenario; what it points to is held by `source`. */
+static Spec *load_role(const Spec *spec, const SpecSource *source, int row, OrrArena *arena, GError **error)
+{
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", spec->workload.role[row].name);
+    Spec *role = ORR_ARENA_NEW(arena, Spec, 1);
+    SpecSource own = {0};
+    if (!spec_load_role(spec, source, row, where, role, &own, error))
+        return NULL;
+    for (guint i = 0; own.texts != NULL && i < own.texts->len; i++)
+        g_ptr_array_add(source->texts, g_ref_string_acquire(own.texts->pdata[i]));
+    spec_source_clear(&own);
+    return role;
+}
+
+const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error)
+{
+    const Spec **roles = ORR_ARENA_NEW(arena, const Spec *, SPEC_MOST_ROLES);
+    for (int i = 0; i < spec->workload.role_count; i++) {
+        roles[i] = load_role(spec, source, i, arena, error);
+        if (roles[i] == NULL)
+            return NULL;
+    }
+    return roles;
+}
+
+/* The role on the nodes of a split; NULL where its layout does not divide them. */
+static Spec *resized(const Asking *asking, int row)
+{
+    const WorkloadSplit *split = asking->split;
+    Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
+    int nodes = 0;
+    *spec = *split->roles[row];
+    host_of(asking, row, &nodes);
+    spec->cluster.nodes = nodes;
+    if (row == workload_generator(asking->asked))
+        spec->parallel.tensor = split->tensor;
+    const int layout = spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
+    spec->parallel.data = spec_gpus(spec) / layout;
+    if (spec->parallel.data >= 1 && spec_gpus(spec) % layout == 0)
+        return spec;
+    orr_fail(asking->error, ORR_ERROR_INPUT, "workload.roles.%s: %d GPUs do not divide by its layout of %d",
+             asking->asked->role[row].name, spec_gpus(spec), layout);
+    return NULL;
 }
 
 /* The role as a scenario, loaded once. */
@@ -62,14 +133,11 @@ static Spec *role_spec(const Asking *asking, int row)
     WorkloadRole *role = &asking->workload->role[row];
     if (role->spec != NULL)
         return (Spec *)(uintptr_t)role->spec;
-    g_autofree char *where = g_strdup_printf("workload.roles.%s", role->role->name);
-    Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
-    SpecSource source = {0};
-    if (!spec_load_role(asking->workload->spec, asking->source, row, where, spec, &source, asking->error))
+    Spec *spec = asking->split != NULL
+                     ? resized(asking, row)
+                     : load_role(asking->workload->spec, asking->source, row, asking->arena, asking->error);
+    if (spec == NULL)
         return NULL;
-    for (guint i = 0; source.texts != NULL && i < source.texts->len; i++) /* what the Spec points to stays */
-        g_ptr_array_add(asking->source->texts, g_ref_string_acquire(source.texts->pdata[i]));
-    spec_source_clear(&source);
     role->spec = spec;
     asking->workload->part[role->part].gpus = spec_gpus(spec);
     return spec;
@@ -300,7 +368,8 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
                   Workload *ret_workload, GError **error)
 {
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    Asking asking = {.asked = &spec->workload,
+    Asking asking = {.split = ask->split,
+                     .asked = &spec->workload,
                      .source = source,
                      .arena = arena,
                      .workload = workload,
@@ -322,6 +391,21 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
     fill_rates(&asking);
     *ret_workload = *workload;
     return true;
+}
+
+int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split)
+{
+    const SpecWorkload *asked = &spec->workload;
+    const int row = workload_generator(asked);
+    Sequences sequences;
+    RolloutAnswer answer;
+    g_autofree Spec *role = g_new(Spec, 1);
+    *role = *split->roles[row];
+    role->cluster.nodes = split->apart > 0 ? split->apart : split->nodes;
+    role->parallel.tensor = split->tensor;
+    sequences_of(asked, &sequences);
+    const bool streams = asked->in_flight && asked->staleness_steps > 0;
+    return rollout_ask(role, asked, &sequences, streams, &answer, NULL) ? sim_ps(answer.seconds) : 0;
 }
 
 const char *workload_bound_word(const Workload *workload)

@@ -56,9 +56,25 @@ typedef struct Workload {
     double days, usd, gpu_hours; /* of workload.steps; 0: not given */
 } Workload;
 
+/* Other nodes for the scenario's part and for the role that generates than the scenario says. */
+typedef struct WorkloadSplit {
+    const Spec *const *roles; /* [role_count] as they are loaded: workload_roles() */
+    int nodes;                /* of the scenario's part */
+    int apart;                /* of the role that generates; 0: it shares the scenario's */
+    int tensor;               /* of the role that generates */
+} WorkloadSplit;
+
 typedef struct WorkloadAsk {
-    bool check; /* verify what loops promise */
+    bool check;                 /* verify what loops promise */
+    const WorkloadSplit *split; /* NULL: as the scenario says */
 } WorkloadAsk;
+
+/* All roles as scenarios, in `arena`: [role_count]; NULL with an error. */
+const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error);
+/* Row of the role that generates; -1: none does. */
+int workload_generator(const SpecWorkload *workload);
+/* Of the phases that generate, with this split; 0 where it has no room. Below any step of it. */
+int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split);
 
 /* `spec` with spec->workload.given and complete, and what it was loaded with. Results live in `arena`. */
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,

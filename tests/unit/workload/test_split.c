@@ -1,0 +1,105 @@
+/* Splits of a machine: the best of a search is the best of all, asked one by one; what is not asked could not win. */
+#include <string.h>
+
+#include "workload/split.h"
+
+#define SCENARIO                                                                                             \
+    "{\"model\":{\"layers\":8,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,\"position\":" \
+    "\"rope\"},"                                                                                             \
+    "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":%d},\"training\":{\"micro_batch\":1},"                   \
+    "\"parallel\":{\"tensor\":2},\"workload\":{\"preset\":\"grpo\",\"staleness_steps\":%d,"                  \
+    "\"micro_batch_tokens\":8192,\"generation\":{\"prompts\":960,\"samples_per_prompt\":8,"                  \
+    "\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":512,\"log_sd\":0.7,\"max\":4096}},"                   \
+    "\"roles\":{\"rollout\":{\"parallel\":{\"tensor\":%d}%s}}}}"
+
+typedef struct Loaded {
+    Spec *spec;
+    SpecSource source;
+} Loaded;
+
+static Loaded load(int nodes, int staleness, int tensor, const char *own)
+{
+    Loaded loaded = {.spec = g_new0(Spec, 1)};
+    GError *error = NULL;
+    g_autofree char *text = g_strdup_printf(SCENARIO, nodes, staleness, tensor, own);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "split", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "split", NULL, false, loaded.spec, &loaded.source, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return loaded;
+}
+
+static void unload(Loaded *loaded)
+{
+    spec_source_clear(&loaded->source);
+    g_free(loaded->spec);
+}
+
+static int64_t asked_ps(int nodes, int apart, int tensor, int staleness)
+{
+    g_autofree char *own = apart > 0 ? g_strdup_printf(",\"nodes\":%d", apart) : g_strdup("");
+    Loaded loaded = load(nodes - apart, staleness, tensor, own);
+    OrrArena *arena = orr_arena_new();
+    Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
+    GError *error = NULL;
+    const WorkloadAsk ask = {.check = true};
+    workload_ask(loaded.spec, &loaded.source, &ask, arena, workload, &error);
+    g_assert_no_error(error);
+    const int64_t ps = workload->fits ? workload->step_ps : G_MAXINT64;
+    orr_arena_free(arena);
+    unload(&loaded);
+    return ps;
+}
+
+static void check_all(int nodes, int staleness)
+{
+    Loaded loaded = load(nodes, staleness, 1, "");
+    Splits splits;
+    GError *error = NULL;
+    splits_search(loaded.spec, &loaded.source, 3, &splits, &error);
+    g_assert_no_error(error);
+    int64_t best_ps = G_MAXINT64;
+    for (int apart = 0; apart < nodes; apart++)
+        for (int tensor = 1; tensor <= 8; tensor *= 2)
+            best_ps = MIN(best_ps, asked_ps(nodes, apart, tensor, staleness));
+    g_assert_cmpint(splits.row[0].step_ps, ==, best_ps);
+    g_assert_cmpint(splits.asked + splits.pruned, <=, splits.space);
+    g_assert_cmpint(splits.space, ==, 4 * nodes);
+    for (int i = 0; i < splits.row_count; i++) {
+        g_assert_cmpint(splits.row[i].bound_ps, <=, splits.row[i].step_ps);
+        g_assert_cmpint(splits.row[i].step_ps, ==,
+                        asked_ps(nodes, splits.row[i].apart, splits.row[i].tensor, staleness));
+    }
+    unload(&loaded);
+}
+
+static void test_best(void)
+{
+    check_all(4, 0);
+    check_all(4, 1);
+}
+
+/* A larger machine's best split is never slower, and most of its splits are left out. */
+static void test_larger(void)
+{
+    Splits small, large;
+    GError *error = NULL;
+    Loaded four = load(4, 1, 1, ""), many = load(40, 1, 1, "");
+    splits_search(four.spec, &four.source, 1, &small, &error);
+    g_assert_no_error(error);
+    splits_search(many.spec, &many.source, 1, &large, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(large.row[0].step_ps, <, small.row[0].step_ps);
+    g_assert_cmpint(large.pruned, >, large.space / 4);
+    unload(&four);
+    unload(&many);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/split/best", test_best);
+    g_test_add_func("/split/larger", test_larger);
+    return g_test_run();
+}

@@ -1,0 +1,156 @@
+/* workload/split.c - see split.h. */
+#include "workload/split.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "costmodel/flops.h"
+#include "costmodel/params.h"
+#include "sim/picoseconds.h"
+#include "workload/sequences.h"
+
+/* FLOPs of the phases that do not generate, of products alone: attention and recomputation come on top. The input's embedding
+ * is no product; frozen weights have no gradient of their own. */
+static double least_flops(const Spec *spec, const Spec *const *roles)
+{
+    const SpecWorkload *workload = &spec->workload;
+    Sequences sequences;
+    double flops = 0;
+    sequences_of(workload, &sequences);
+    for (int i = 0; i < workload->phase_count; i++) {
+        const SpecPhase *phase = &workload->phase[i];
+        const bool trains = phase->kind == SPEC_PHASE_TRAIN;
+        if ((!trains && phase->kind != SPEC_PHASE_FORWARD) || phase->seconds >= 0 ||
+            spec_role_host(workload, phase->role) >= 0)
+            continue;
+        const SpecModel *model = &roles[phase->role]->model;
+        const double table = model->tied_embeddings ? 0 : (double)model->vocab * model->hidden;
+        const double params = fmax(0, cost_parameters(model, 0, true) - table);
+        const double each = trains ? workload->epochs * (spec->training.adapter.given ? 4.0 : 6.0) : 2.0;
+        flops += each * params * sequences.count * sequences.mean;
+    }
+    return flops;
+}
+
+static int by_bound(const void *a, const void *b)
+{
+    const SplitRow *x = a, *y = b;
+    if (x->bound_ps != y->bound_ps)
+        return x->bound_ps < y->bound_ps ? -1 : 1;
+    return x->nodes != y->nodes ? x->nodes - y->nodes : x->tensor - y->tensor;
+}
+
+/* Every split with its bound; those with no room for an answer are left out. */
+static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *splits)
+{
+    GArray *rows = g_array_new(FALSE, TRUE, sizeof(SplitRow));
+    const Spec *role = roles[workload_generator(&spec->workload)];
+    const double flops = least_flops(spec, roles), peak = cost_peak_flops_per_s(spec);
+    for (int apart = 0; apart < splits->nodes; apart++)
+        for (int tensor = 1; tensor <= role->cluster.gpus_per_node; tensor *= 2) {
+            SplitRow row = {.nodes = splits->nodes - apart, .apart = apart, .tensor = tensor};
+            const WorkloadSplit split = {.roles = roles, .nodes = row.nodes, .apart = apart, .tensor = tensor};
+            splits->space++;
+            if (role->model.heads % tensor != 0 || role->cluster.gpus_per_node % tensor != 0) {
+                splits->refused++;
+                continue;
+            }
+            const int64_t generation_ps = workload_generation_ps(spec, &split);
+            if (generation_ps <= 0) {
+                splits->refused++;
+                continue;
+            }
+            const double gpus = (double)row.nodes * spec->cluster.gpus_per_node;
+            const int64_t training_ps = sim_ps(flops / (gpus * peak));
+            const bool ahead = apart > 0 && spec->workload.staleness_steps > 0;
+            row.bound_ps =
+                ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
+            g_array_append_val(rows, row);
+        }
+    qsort(rows->data, rows->len, sizeof(SplitRow), by_bound);
+    return rows;
+}
+
+static void keep(Splits *splits, int top, const SplitRow *row)
+{
+    int at = splits->row_count;
+    while (at > 0 && splits->row[at - 1].step_ps > row->step_ps)
+        at--;
+    if (at >= top)
+        return;
+    const int moved = MIN(splits->row_count, top - 1) - at;
+    memmove(&splits->row[at + 1], &splits->row[at], (size_t)moved * sizeof *row);
+    splits->row[at] = *row;
+    splits->row_count = MIN(top, splits->row_count + 1);
+}
+
+/* False: this split is refused, as one whose layout does not divide its GPUs. */
+static bool ask_split(const Spec *spec, const SpecSource *source, const Spec *const *roles, OrrArena *arena,
+                      SplitRow *row)
+{
+    const WorkloadSplit split = {
+        .roles = roles, .nodes = row->nodes, .apart = row->apart, .tensor = row->tensor};
+    const WorkloadAsk ask = {.split = &split};
+    Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
+    if (!workload_ask(spec, source, &ask, arena, workload, NULL) || !workload->fits)
+        return false;
+    row->step_ps = workload->step_ps;
+    row->tokens_per_s = workload->tokens_per_s;
+    row->tokens_per_s_per_gpu = workload->tokens_per_s_per_gpu;
+    row->bound_by = workload_bound_word(workload);
+    row->rollout_gpus = row->apart * spec->cluster.gpus_per_node;
+    row->train_gpus = row->nodes * spec->cluster.gpus_per_node;
+    return true;
+}
+
+static void search(const Spec *spec, const SpecSource *source, const Spec *const *roles, int top,
+                   Splits *splits)
+{
+    OrrArena *arena = orr_arena_new();
+    GArray *rows = all_splits(spec, roles, splits);
+    for (guint i = 0; i < rows->len; i++) {
+        SplitRow *row = &g_array_index(rows, SplitRow, i);
+        if (splits->row_count == top && row->bound_ps >= splits->row[top - 1].step_ps) {
+            splits->pruned = (int)(rows->len - i);
+            break;
+        }
+        splits->asked++;
+        if (ask_split(spec, source, roles, arena, row))
+            keep(splits, top, row);
+        else
+            splits->refused++;
+        orr_arena_clear(arena);
+    }
+    g_array_free(rows, TRUE);
+    orr_arena_free(arena);
+}
+
+bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *ret_splits, GError **error)
+{
+    const int generator = workload_generator(&spec->workload);
+    if (generator < 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "workload.phases: none of kind \"generate\", so there is nothing to split");
+    Splits *splits = g_new0(Splits, 1);
+    OrrArena *arena = orr_arena_new();
+    const int host = spec_role_host(&spec->workload, generator);
+    splits->spec = spec;
+    splits->nodes = spec->cluster.nodes + (host >= 0 ? spec->workload.role[host].nodes : 0);
+    splits->gpus = splits->nodes * spec->cluster.gpus_per_node;
+    const Spec **roles = workload_roles(spec, source, arena, error);
+    bool ok = roles != NULL;
+    if (ok)
+        search(spec, source, roles, CLAMP(top, 1, SPLIT_MOST_ROWS), splits);
+    if (ok && splits->row_count == 0)
+        ok = orr_fail(error, ORR_ERROR_INPUT,
+                      "workload: none of %d splits of %d nodes fits in memory with its layouts; give the trained "
+                      "role more tensor or pipeline ranks, or more nodes",
+                      splits->space, splits->nodes);
+    if (ok)
+        *ret_splits = *splits;
+    orr_arena_free(arena);
+    g_free(splits);
+    return ok;
+}

@@ -1,0 +1,42 @@
+/* workload/split.h - how many nodes train and how many generate: every split of a machine, with proof.
+ *
+ * No split is faster than
+ *   max(g, t) where generation runs ahead of training, g + t where it does not,    t = F / (GPUs x peak)
+ * with g its generation and F the FLOPs of products in training and forwards. Splits are asked in the order of this bound until
+ * the next bound is above what has been found.
+ */
+#ifndef ORR_WORKLOAD_SPLIT_H
+#define ORR_WORKLOAD_SPLIT_H
+
+#include "workload/workload.h"
+
+enum { SPLIT_MOST_ROWS = 20 };
+
+typedef struct SplitRow {
+    int nodes, apart, tensor; /* apart 0: all GPUs do both in turn */
+    int train_gpus, rollout_gpus;
+    int64_t step_ps, bound_ps;
+    double tokens_per_s, tokens_per_s_per_gpu;
+    const char *bound_by;
+} SplitRow;
+
+typedef struct Splits {
+    const Spec *spec; /* borrowed */
+    SplitRow row[SPLIT_MOST_ROWS];
+    int row_count;   /* the fastest that fit, rising */
+    int nodes, gpus; /* of the whole machine */
+    int space;       /* splits */
+    int asked;       /* of them, in full */
+    int refused;     /* of those asked: layouts that do not divide, or memory that does not hold it */
+    int pruned;      /* bound above what was found */
+} Splits;
+
+/* The scenario's nodes and those of the role that generates, dealt anew; that role's tensor degree too, in powers of two
+ * within a node. `top` rows are proved, at most SPLIT_MOST_ROWS. */
+bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *ret_splits, GError **error);
+
+void splits_write_json(const Splits *splits, const SpecSource *source, GString *out);
+void splits_write_text(const Splits *splits, GString *out);
+void splits_write_csv(const Splits *splits, GString *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* workload/split_write.c - splits of a machine as JSON, as a page and as a table. Computes nothing. */
+#include "base/json.h"
+#include "base/text.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "workload/split.h"
+
+static const char *placement(const SplitRow *row)
+{
+    return row->apart > 0 ? "apart" : "colocated";
+}
+
+void splits_write_json(const Splits *splits, const SpecSource *source, GString *out)
+{
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, false);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
+    orr_jw_text(&w, "version", ORRERY_VERSION);
+    report_write_stamp(&w, source);
+    orr_jw_text(&w, "scenario", splits->spec->name);
+    orr_jw_int(&w, "gpus", splits->gpus);
+    orr_jw_int(&w, "space", splits->space);
+    orr_jw_int(&w, "evaluated", splits->asked);
+    orr_jw_int(&w, "refused", splits->refused);
+    orr_jw_int(&w, "pruned", splits->pruned);
+    orr_jw_bool(&w, "proved", true);
+    orr_jw_begin(&w, "best", '[');
+    for (int i = 0; i < splits->row_count; i++) {
+        const SplitRow *row = &splits->row[i];
+        orr_jw_begin(&w, NULL, '{');
+        orr_jw_text(&w, "placement", placement(row));
+        orr_jw_int(&w, "train_gpus", row->train_gpus);
+        orr_jw_int(&w, "rollout_gpus", row->rollout_gpus);
+        orr_jw_int(&w, "rollout_tensor", row->tensor);
+        orr_jw_ps(&w, "step_s", row->step_ps);
+        orr_jw_ps(&w, "bound_s", row->bound_ps);
+        orr_jw_number(&w, "tokens_per_s", row->tokens_per_s);
+        orr_jw_number(&w, "tokens_per_s_per_gpu", row->tokens_per_s_per_gpu);
+        orr_jw_text(&w, "bound_by", row->bound_by);
+        orr_jw_end(&w, '}');
+    }
+    orr_jw_end(&w, ']');
+    orr_jw_end(&w, '}');
+    g_string_append_c(out, '\n');
+}
+
+static OrrTable *table_of(const Splits *splits, bool plain)
+{
+    static const char *const headers[] = {"placement", "train_gpus", "rollout_gpus", "rollout_tensor",
+                                          "step_s",    "tokens_per_s_per_gpu", "bound_by"},
+                             *const words[] = {"placement", "GPUs that train", "GPUs that generate",
+                                               "tensor ranks there", "step", "tokens/s/GPU", "bound by"};
+    OrrTable *table = orr_table_new(plain ? headers : words, (int)G_N_ELEMENTS(headers));
+    for (int i = 0; i < splits->row_count; i++) {
+        const SplitRow *row = &splits->row[i];
+        char step[ORR_TEXT_SIZE], train[ORR_TEXT_SIZE], rollout[ORR_TEXT_SIZE], tensor[ORR_TEXT_SIZE],
+            rate[ORR_TEXT_SIZE];
+        g_snprintf(train, sizeof train, "%d", row->train_gpus);
+        g_snprintf(rollout, sizeof rollout, "%d", plain || row->apart > 0 ? row->rollout_gpus : row->train_gpus);
+        g_snprintf(tensor, sizeof tensor, "%d", row->tensor);
+        g_snprintf(rate, sizeof rate, "%.0f", row->tokens_per_s_per_gpu);
+        if (plain)
+            g_snprintf(step, sizeof step, "%.12f", (double)row->step_ps * 1e-12);
+        else
+            orr_text_seconds(step, (double)row->step_ps * 1e-12);
+        const char *const cells[] = {placement(row), train, rollout, tensor, step, rate, row->bound_by};
+        orr_table_row(table, cells);
+    }
+    return table;
+}
+
+void splits_write_text(const Splits *splits, GString *out)
+{
+    char gpus[ORR_TEXT_SIZE];
+    g_string_append_printf(out,
+                           "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
+                           "refused; the best are proved.\n\n",
+                           splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned,
+                           splits->refused);
+    OrrTable *table = table_of(splits, false);
+    report_page_table(table, out, 2);
+    orr_table_free(table);
+}
+
+void splits_write_csv(const Splits *splits, GString *out)
+{
+    OrrTable *table = table_of(splits, true);
+    orr_table_csv(table, out);
+    orr_table_free(table);
+}
