@@ -138,6 +138,7 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
         !api_options_read(text, what, run_options, count, &options, error))
         return NULL;
     input.own_runs = options.own_runs;
+    input.loops = g_str_equal(what, "run");
     const ReportOptions report_options = {.unfold = options.unfold, .check = options.check, .record = record};
     ApiSimulation *simulation =
         ledger_reserve_parse(options.reserve, &reserve, error)

@@ -262,7 +262,7 @@ static bool run(const CliArgs *common, GError **error)
     question.options.stop = cli_interrupt_stop(&interrupt);
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
-         run_plans(args, spec, &question, plans, error);
+         api_refuse_loop(spec, common->words[0], error) && run_plans(args, spec, &question, plans, error);
     if (ok) {
         const PlanPage page = {.spec = spec,
                                .source = &source,

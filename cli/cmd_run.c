@@ -297,7 +297,7 @@ static bool run(const CliArgs *common, GError **error)
                                    .check = args->check,
                                    .links = args->links != NULL,
                                    .record = recording(args)};
-    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs};
+    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true};
     ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;

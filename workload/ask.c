@@ -1,6 +1,5 @@
 /* workload/ask.c - the phases of a loop asked one by one, and the loop that they make. */
 #include <math.h>
-#include <string.h>
 
 #include "answer/answer.h"
 #include "costmodel/params.h"
@@ -143,8 +142,8 @@ static Spec *role_spec(const Asking *asking, int row)
     return spec;
 }
 
-/* Weights that rest on a GPU while others work. */
-static double resting_bytes(const Spec *spec)
+/* Weights on a GPU, of a model that only scores. */
+static double weights_of(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
     const double shards =
@@ -188,10 +187,9 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     asking->workload->busiest_frac = rows.busiest_frac;
     own->needed_bytes = report.needed_bytes;
     own->capacity_bytes = report.capacity_bytes;
-    if (own->role->offloaded) /* weights and the optimizer's states, there and back */
-        phase->ps = sim_sum(
-            phase->ps, sim_ps(2 * workload_offload_s(role, report.stages[0].weights_bytes +
-                                                               report.stages[0].optimizer_bytes)));
+    own->resting_bytes = report.stages[0].weights_bytes + report.stages[0].optimizer_bytes;
+    if (own->role->offloaded) /* there and back */
+        phase->ps = sim_sum(phase->ps, sim_ps(2 * workload_offload_s(role, own->resting_bytes)));
     return true;
 }
 
@@ -199,16 +197,17 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
 {
     SequenceRows rows;
     SimPlan plan;
-    const SpecRole *own = asking->workload->role[phase->phase->role].role;
+    WorkloadRole *own = &asking->workload->role[phase->phase->role];
     const Spec *spec = batch_of(asking, role, asking->sequences.count, &rows);
-    g_autofree char *where = g_strdup_printf("workload.roles.%s", own->name);
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
     if (!spec_check(spec, where, asking->error) ||
         !sim_step_plan(spec, asking->arena, &plan, asking->error))
         return false;
     phase->ps = workload_forward_ps(&plan);
     set_rows(&rows, phase);
-    if (own->offloaded)
-        phase->ps = sim_sum(phase->ps, sim_ps(workload_offload_s(role, resting_bytes(role))));
+    own->resting_bytes = fmax(own->resting_bytes, weights_of(role));
+    if (own->role->offloaded)
+        phase->ps = sim_sum(phase->ps, sim_ps(workload_offload_s(role, weights_of(role))));
     return true;
 }
 
@@ -323,18 +322,17 @@ static bool run_loop(const Asking *asking, bool check)
     return true;
 }
 
-/* What trains has the GPU beside the weights of roles that rest there. */
+/* What trains has the GPU beside what the other roles there keep. Who generates sleeps meanwhile, and keeps nothing. */
 static void fill_memory(Workload *workload)
 {
+    const int roles = workload->spec->workload.role_count;
     workload->fits = true;
-    for (int i = 0; i < workload->spec->workload.role_count; i++) {
+    for (int i = 0; i < roles; i++) {
         WorkloadRole *role = &workload->role[i];
-        for (int j = 0; j < workload->spec->workload.role_count && role->capacity_bytes > 0; j++) {
+        for (int j = 0; j < roles && role->capacity_bytes > 0; j++) {
             const WorkloadRole *other = &workload->role[j];
-            const bool generates = strcmp(other->role->name, "rollout") == 0; /* it sleeps: its weights are gone */
-            if (j != i && other->part == role->part && other->spec != NULL && !other->role->offloaded &&
-                !generates && other->role->scenario != NULL)
-                role->needed_bytes += resting_bytes(other->spec);
+            if (j != i && other->part == role->part && !other->role->offloaded)
+                role->needed_bytes += other->resting_bytes;
         }
         workload->fits = workload->fits && role->needed_bytes <= role->capacity_bytes;
     }
