@@ -231,6 +231,11 @@ static const SpecField generation_fields[] = {
     SPEC_F_INT(SpecSampling, samples_per_prompt, 1, 1e6, "1", 0, "Answers that are written to each prompt."),
     SPEC_F_DOUBLE(SpecSampling, prompt_tokens, ORR_UNIT_TOKENS, 0, 1e7, "256", 0, "Mean length of a prompt."),
     SPEC_F_OBJECT(SpecSampling, answer_tokens, table_answer, 0, "Tokens of an answer."),
+    SPEC_F_NAME(
+        SpecSampling, engine, "\"vllm\"",
+        "Inference engine of the role that generates: vllm, sglang, tensorrt-llm, or the path of a recipe."),
+    SPEC_F_INT(SpecSampling, max_sequences, 0, 1e6, "0", 0,
+               "Answers that a replica writes at once; 0: as many as the engine's recipe says."),
     SPEC_F_DOUBLE(SpecSampling, kept_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
                   "Share of the prompts that is trained on; the others were generated in vain (DAPO)."),
     SPEC_F_DOUBLE(SpecSampling, seconds, ORR_UNIT_SECONDS, 0, 1e7, NULL, SPEC_FIELD_DERIVED,

@@ -274,6 +274,14 @@ static void put_role(OrrJsonDoc *doc, const OrrJson *part)
     orr_json_merge_into(doc, part);
 }
 
+static bool generates(const SpecWorkload *workload, int role)
+{
+    for (int i = 0; i < workload->phase_count; i++)
+        if (workload->phase[i].kind == SPEC_PHASE_GENERATE && workload->phase[i].role == role)
+            return true;
+    return false;
+}
+
 bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const char *where, Spec *ret_spec,
                     SpecSource *ret_source, GError **error)
 {
@@ -297,7 +305,11 @@ bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const 
         "training.global_batch=%d",
         spec->cluster.gpus_per_node * (host >= 0 ? workload->role[host].nodes : spec->cluster.nodes));
     g_autofree char *length = g_strdup_printf("training.sequence_length=%d", spec->training.sequence_length);
-    const char *const sets[] = {nodes, batch, length, "training.micro_batch=1", NULL};
+    const bool engine = generates(workload, role) &&
+                        (part == NULL || orr_json_member(orr_json_root(part), "execution") == NULL);
+    g_autofree char *framework = g_strdup_printf("execution.framework=%s", workload->generation.engine);
+    const char *const sets[] = {nodes, batch, length, "training.micro_batch=1", engine ? framework : NULL,
+                                NULL};
     const bool ok = load(doc, where, source->folder, sets, false, ret_spec, ret_source, error);
     orr_json_free(part);
     orr_json_free(doc);

@@ -53,8 +53,10 @@ typedef struct SpecSampling {
     int prompts, samples_per_prompt; /* of a step of the loop */
     double prompt_tokens;
     SpecAnswerTokens answer_tokens;
-    double kept_frac; /* of the prompts whose answers are trained on */
-    double seconds;   /* of one batch; SPEC_UNSET: it is asked */
+    char engine[SPEC_WORKLOAD_NAME]; /* recipe of who generates, where its role names none */
+    int max_sequences;               /* of a replica at once; 0: the engine's */
+    double kept_frac;                /* of the prompts whose answers are trained on */
+    double seconds;                  /* of one batch; SPEC_UNSET: it is asked */
 } SpecSampling;
 
 typedef struct SpecSync {

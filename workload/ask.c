@@ -391,7 +391,7 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
     return true;
 }
 
-int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split)
+int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GError **error)
 {
     const SpecWorkload *asked = &spec->workload;
     const int row = workload_generator(asked);
@@ -403,7 +403,7 @@ int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split)
     role->parallel.tensor = split->tensor;
     sequences_of(asked, &sequences);
     const bool streams = asked->in_flight && asked->staleness_steps > 0;
-    return rollout_ask(role, asked, &sequences, streams, &answer, NULL) ? sim_ps(answer.seconds) : 0;
+    return rollout_ask(role, asked, &sequences, streams, &answer, error) ? sim_ps(answer.seconds) : 0;
 }
 
 const char *workload_bound_word(const Workload *workload)

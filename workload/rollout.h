@@ -6,7 +6,7 @@
 
 typedef struct RolloutAnswer {
     double seconds;
-    double tail_s;   /* of it, since half of the answers were written; NAN: not known */
+    double tail_s;   /* of it, with at most half as many answers as at most; NAN: not known */
     const char *why; /* what binds, in words; NULL: not known */
 } RolloutAnswer;
 

@@ -43,7 +43,7 @@ static int by_bound(const void *a, const void *b)
 }
 
 /* Every split with its bound; those with no room for an answer are left out. */
-static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *splits)
+static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *splits, GError **first)
 {
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(SplitRow));
     const Spec *role = roles[workload_generator(&spec->workload)];
@@ -57,7 +57,7 @@ static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *sp
                 splits->refused++;
                 continue;
             }
-            const int64_t generation_ps = workload_generation_ps(spec, &split);
+            const int64_t generation_ps = workload_generation_ps(spec, &split, *first == NULL ? first : NULL);
             if (generation_ps <= 0) {
                 splits->refused++;
                 continue;
@@ -88,13 +88,13 @@ static void keep(Splits *splits, int top, const SplitRow *row)
 
 /* False: this split is refused, as one whose layout does not divide its GPUs. */
 static bool ask_split(const Spec *spec, const SpecSource *source, const Spec *const *roles, OrrArena *arena,
-                      SplitRow *row)
+                      SplitRow *row, GError **first)
 {
     const WorkloadSplit split = {
         .roles = roles, .nodes = row->nodes, .apart = row->apart, .tensor = row->tensor};
     const WorkloadAsk ask = {.split = &split};
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    if (!workload_ask(spec, source, &ask, arena, workload, NULL) || !workload->fits)
+    if (!workload_ask(spec, source, &ask, arena, workload, *first == NULL ? first : NULL) || !workload->fits)
         return false;
     row->step_ps = workload->step_ps;
     row->tokens_per_s = workload->tokens_per_s;
@@ -106,10 +106,10 @@ static bool ask_split(const Spec *spec, const SpecSource *source, const Spec *co
 }
 
 static void search(const Spec *spec, const SpecSource *source, const Spec *const *roles, int top,
-                   Splits *splits)
+                   Splits *splits, GError **first)
 {
     OrrArena *arena = orr_arena_new();
-    GArray *rows = all_splits(spec, roles, splits);
+    GArray *rows = all_splits(spec, roles, splits, first);
     for (guint i = 0; i < rows->len; i++) {
         SplitRow *row = &g_array_index(rows, SplitRow, i);
         if (splits->row_count == top && row->bound_ps >= splits->row[top - 1].step_ps) {
@@ -117,7 +117,7 @@ static void search(const Spec *spec, const SpecSource *source, const Spec *const
             break;
         }
         splits->asked++;
-        if (ask_split(spec, source, roles, arena, row))
+        if (ask_split(spec, source, roles, arena, row, first))
             keep(splits, top, row);
         else
             splits->refused++;
@@ -134,6 +134,7 @@ bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *
         return orr_fail(error, ORR_ERROR_INPUT,
                         "workload.phases: none of kind \"generate\", so there is nothing to split");
     Splits *splits = g_new0(Splits, 1);
+    GError *first = NULL; /* why the first split is refused */
     OrrArena *arena = orr_arena_new();
     const int host = spec_role_host(&spec->workload, generator);
     splits->spec = spec;
@@ -142,14 +143,15 @@ bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *
     const Spec **roles = workload_roles(spec, source, arena, error);
     bool ok = roles != NULL;
     if (ok)
-        search(spec, source, roles, CLAMP(top, 1, SPLIT_MOST_ROWS), splits);
+        search(spec, source, roles, CLAMP(top, 1, SPLIT_MOST_ROWS), splits, &first);
     if (ok && splits->row_count == 0)
         ok = orr_fail(error, ORR_ERROR_INPUT,
-                      "workload: none of %d splits of %d nodes fits in memory with its layouts; give the trained "
-                      "role more tensor or pipeline ranks, or more nodes",
-                      splits->space, splits->nodes);
+                      "workload: none of %d splits of %d nodes can run; %s", splits->space, splits->nodes,
+                      first != NULL ? first->message
+                                    : "none fits in memory: give the trained role more tensor or pipeline ranks");
     if (ok)
         *ret_splits = *splits;
+    g_clear_error(&first);
     orr_arena_free(arena);
     g_free(splits);
     return ok;

@@ -35,7 +35,7 @@ typedef struct WorkloadPhase {
     int microbatches;      /* of one replica in each */
     double tokens;         /* of one micro-batch */
     double bytes;          /* of a sync: of all weights */
-    double tail_s;         /* of a generation: since half of the answers were written; NAN: not known */
+    double tail_s;         /* of a generation: with at most half as many answers as at most; NAN: not known */
     bool given;            /* its seconds are the scenario's */
     const char *why;       /* what binds it, in words; NULL: not known */
 } WorkloadPhase;
@@ -74,8 +74,8 @@ typedef struct WorkloadAsk {
 const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error);
 /* Row of the role that generates; -1: none does. */
 int workload_generator(const SpecWorkload *workload);
-/* Of the phases that generate, with this split; 0 where it has no room. Below any step of it. */
-int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split);
+/* Of the phases that generate, with this split; 0 with an error where it has no room. Below any step of it. */
+int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GError **error);
 
 /* `spec` with spec->workload.given and complete, and what it was loaded with. Results live in `arena`. */
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,

@@ -156,7 +156,7 @@ static char *detail(const WorkloadPhase *phase)
     if (phase->why != NULL)
         g_string_append(text, phase->why);
     if (!isnan(phase->tail_s))
-        g_string_append_printf(text, "%s%s of it for the longer half of the answers",
+        g_string_append_printf(text, "%s%s of it with at most half of the answers",
                                text->len > 0 ? "; " : "", orr_text_seconds(tail, phase->tail_s));
     return g_strdup(text->str);
 }

@@ -14,9 +14,10 @@ enum { LEAST = 30, COMMANDS = 6 };
 /* Seconds a step, or a search of its own. */
 static bool is_slow(const char *name)
 {
-    return g_str_has_prefix(name, "search-") || g_str_has_prefix(name, "distbelief") ||
-           g_str_has_prefix(name, "network-llama3") || g_str_has_prefix(name, "byteps_nk") ||
-           g_str_has_prefix(name, "ps_async") || g_str_has_prefix(name, "stragglers-");
+    return g_str_has_prefix(name, "search-") || g_str_has_prefix(name, "rl-") /* a loop: run alone */ ||
+           g_str_has_prefix(name, "distbelief") || g_str_has_prefix(name, "network-llama3") ||
+           g_str_has_prefix(name, "byteps_nk") || g_str_has_prefix(name, "ps_async") ||
+           g_str_has_prefix(name, "stragglers-");
 }
 
 static const OrrJson *path(const OrrJson *node, const char *keys)

@@ -5,7 +5,7 @@
 
 #define SCENARIO                                                                                             \
     "{\"model\":{\"layers\":8,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,\"position\":" \
-    "\"rope\"},"                                                                                             \
+    "\"rope\",\"max_positions\":8192},"                                                                      \
     "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":%d},\"training\":{\"micro_batch\":1},"                   \
     "\"parallel\":{\"tensor\":2},\"workload\":{\"preset\":\"grpo\",\"staleness_steps\":%d,"                  \
     "\"micro_batch_tokens\":8192,\"generation\":{\"prompts\":960,\"samples_per_prompt\":8,"                  \

@@ -147,7 +147,8 @@ static void test_tail(void)
 
 #define PREDICTED                                                                                            \
     "{\"preset\":\"dapo\",\"generation\":{\"prompts\":64,\"samples_per_prompt\":8,\"prompt_tokens\":128,"    \
-    "\"answer_tokens\":{\"mean\":896}},\"roles\":{\"rollout\":{\"nodes\":1,\"parallel\":{\"tensor\":1}}}}"
+    "\"answer_tokens\":{\"mean\":896,\"max\":7000}},\"roles\":{\"rollout\":{\"nodes\":1,\"parallel\":{"      \
+    "\"tensor\":1}}}}"
 
 static int64_t generation_ps(const char *first, const char *second)
 {
