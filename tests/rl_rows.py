@@ -14,7 +14,7 @@ import sys
 ASSUMED = {
     "nemo_rl": "prompts of 150 tokens, log-normal answers of deviation 0.6 cut at the yaml's limit; packed micro-batches "
                "of that many tokens; recomputation of whole layers",
-    "verl_logs": "A100s, whose peak the printed MFU and tokens give; log-normal answers of deviation 0.6 cut at the limit",
+    "verl_logs": "A100s, whose peak the printed MFU and tokens give; Hugging Face models under FSDP; log-normal answers of deviation 0.6 cut at the limit",
     "dschat": "ZeRO-3, 8 sequences to a micro-batch, answers of 256 tokens; one reward pass",
 }
 
@@ -81,7 +81,7 @@ def verl_log(row):
     return {
         "schema": 1, "name": row["id"], "model": "qwen2.5-7b", "cluster": {"preset": "dgx-a100-80gb", "nodes": 1},
         "training": {"micro_batch": int(row["train"]["micro_batch_per_gpu"]), "recompute": "full"},
-        "parallel": {"zero": 3}, "execution": {"framework": "pytorch-fsdp2"},
+        "parallel": {"zero": 3}, "execution": {"framework": "transformers-fsdp"},
         "workload": {"preset": "dapo", "mini_batches": row["prompts"] // int(row["train"]["mini_batch"]),
                      "generation": {"prompts": row["prompts"], "samples_per_prompt": row["samples_per_prompt"],
                                     "prompt_tokens": row["mean_prompt_length"],
