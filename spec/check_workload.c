@@ -25,6 +25,20 @@ static bool check_answers(const Check *check)
                longest, check->spec->model.name, positions, fmax(1, positions - generation->prompt_tokens));
 }
 
+/* A step of more answers would take longer to simulate than to wait for. */
+static bool check_batch(const Check *check)
+{
+    const double most = 1e6;
+    const SpecSampling *generation = &check->spec->workload.generation;
+    const double answers = (double)generation->prompts * generation->samples_per_prompt;
+    return answers <= most ||
+           spec_check_fail(
+               check,
+               "workload.generation: %d prompts of %d samples_per_prompt are %.0f answers a step; "
+               "give at most %.0f",
+               generation->prompts, generation->samples_per_prompt, answers, most);
+}
+
 static bool check_role(const Check *check, const SpecRole *role)
 {
     const SpecWorkload *workload = &check->spec->workload;
@@ -64,5 +78,5 @@ bool spec_check_workload(const Check *check)
         trains = trains || workload->phase[i].kind == SPEC_PHASE_TRAIN;
     if (!trains)
         return spec_check_fail(check, "workload.phases: none of kind \"train\"; a loop trains something");
-    return check_answers(check);
+    return check_batch(check) && check_answers(check);
 }

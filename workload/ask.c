@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "answer/answer.h"
+#include "base/error.h"
 #include "costmodel/params.h"
 #include "sim/picoseconds.h"
 #include "step/step.h"
@@ -309,6 +310,10 @@ static bool run_loop(const Asking *asking, bool check)
     LoopPhase phases[LOOP_MOST_PHASES];
     LoopResult result;
     const int count = loop_phases(workload, phases);
+    if (!loop_fits_clock(phases, count, workload->staleness_steps))
+        return orr_fail(asking->error, ORR_ERROR_INPUT,
+                        "workload.phases: together they take longer than the clock of a loop holds, some tens "
+                        "of hours; give fewer prompts or more nodes");
     if (check &&
         !loop_check(phases, count, workload->part_count, workload->staleness_steps, asking->error))
         return false;

@@ -77,6 +77,18 @@ static void run(Loop *loop)
     }
 }
 
+bool loop_fits_clock(const LoopPhase *phases, int count, int staleness)
+{
+    const int64_t most_ps = INT64_MAX / (TURNS + 2 * staleness + 1);
+    int64_t sum_ps = 0;
+    for (int k = 0; k < count; k++) {
+        if (phases[k].ps > most_ps - sum_ps)
+            return false;
+        sum_ps += phases[k].ps;
+    }
+    return true;
+}
+
 static void loop_new(const LoopPhase *phases, int count, int parts, int staleness, Loop *loop)
 {
     g_assert(count >= 1 && count <= LOOP_MOST_PHASES && parts <= LOOP_MOST_PARTS && staleness >= 0 &&

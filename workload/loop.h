@@ -34,6 +34,9 @@ typedef struct LoopResult {
     int64_t waited_ps[LOOP_MOST_PHASES]; /* since the part was free */
 } LoopResult;
 
+/* Whether the clock holds as many steps as a run takes: to be asked before one. */
+bool loop_fits_clock(const LoopPhase *phases, int count, int staleness);
+
 /* `count` phases, 1 to LOOP_MOST_PHASES, on `parts` parts; staleness in whole steps, at most LOOP_MOST_STALENESS. */
 void loop_run(const LoopPhase *phases, int count, int parts, int staleness, LoopResult *ret_result);
 

@@ -107,7 +107,7 @@ SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *work
     rows.microbatches = (int)fmax(1, fmin(own, ceil(tokens / most - 1e-9)));
     if (parallel->virtual_stages > 1)
         rows.microbatches = rounded_up(rows.microbatches, MAX(1, parallel->pipeline));
-    rows.tokens = MAX(cut, rounded_up(tokens / rows.microbatches, cut));
+    rows.tokens = MAX(cut, rounded_up(fmin(1e8, tokens / rows.microbatches), cut));
     const double in_row = tokens / rows.microbatches / each, /* sequences */
         pairs = padded ? in_row * each * each / 2 : in_row * sequences->square / 2;
     rows.document_tokens = sequences_document_tokens(rows.tokens, pairs);

@@ -213,6 +213,14 @@ static void test_refused(void)
         {"{\"roles\":{\"a\":{}},\"phases\":[{\"kind\":\"given\",\"name\":\"x\"}]}", "has no seconds"},
         {"{\"roles\":{\"a\":{}},\"phases\":[{\"kind\":\"forward\",\"role\":\"a\"}]}",
          "none of kind \"train\""},
+        {"{\"preset\":\"grpo\",\"generation\":{\"prompts\":9999999,\"samples_per_prompt\":99}}",
+         "answers a step"},
+        {"{\"preset\":\"grpo\",\"generation\":{\"seconds\":9e6}}", "longer than the clock"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"actor\":{\"with\":\"rollout\"},\"rollout\":{\"with\":\"actor\"},"
+         "\"reference\":{\"execution\":{\"framework\":\"nothing\"}}},\"generation\":{\"seconds\":1}}",
+         "none of the frameworks"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"execution\":{\"framework\":\"deepspeed\"}}}}",
+         "generates nothing"},
         {"{\"preset\":\"grpo\",\"generation\":{\"seconds\":1},\"roles\":{\"actor\":{\"parallel\":{\"tensor\":"
          "3}}}}",
          "parallel.tensor"},
