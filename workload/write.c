@@ -182,6 +182,34 @@ static void text_phases(const Workload *workload, GString *out)
     orr_table_free(table);
 }
 
+enum { TIMELINE_COLUMNS = 64 };
+
+/* One turn of the loop, a line a part: each phase a run of its letter, in the order of the table. */
+static void text_timeline(const Workload *workload, GString *out)
+{
+    int64_t end_ps = 1;
+    for (int i = 0; i < workload->phase_count; i++)
+        end_ps = MAX(end_ps, workload->phase[i].begin_ps + workload->phase[i].ps);
+    g_string_append(out, "\n  one turn of the loop, a letter for each phase in the order above\n");
+    for (int p = 0; p < workload->part_count; p++) {
+        char cells[TIMELINE_COLUMNS + 1];
+        memset(cells, '.', TIMELINE_COLUMNS);
+        cells[TIMELINE_COLUMNS] = '\0';
+        for (int i = 0; i < workload->phase_count; i++) {
+            const WorkloadPhase *phase = &workload->phase[i];
+            const double scale = (double)TIMELINE_COLUMNS / (double)end_ps;
+            if (phase->part != p && phase->other != p)
+                continue;
+            const int first = (int)((double)phase->begin_ps * scale),
+                      last = (int)((double)(phase->begin_ps + phase->ps) * scale);
+            for (int column = first; column < last; column++)
+                cells[column] = (char)('a' + i);
+        }
+        g_string_append_printf(out, "  %s  %4d GPUs (%s)\n", cells, workload->part[p].gpus,
+                               workload->part[p].name);
+    }
+}
+
 static void text_bound(const Workload *workload, GString *out)
 {
     const WorkloadPhase *phase = &workload->phase[workload->bound_phase];
@@ -248,6 +276,7 @@ void workload_write_text(const Workload *workload, GString *out)
     }
     g_string_append_c(out, '\n');
     text_phases(workload, out);
+    text_timeline(workload, out);
 }
 
 void workload_write_csv(const Workload *workload, GString *out)
