@@ -6,7 +6,8 @@
 
 enum { NAME_LENGTH = 72 };
 
-#define PS_PER_S 1e12
+#define PS_PER_S   1e12
+#define LEAST_FRAC 1e-3 /* of a step: what pages print as 0.0 % cancels nothing */
 
 /* --- what meets what --- */
 
@@ -73,18 +74,86 @@ static TraceOpRow *row_of(Rows *rows, const char *text, TraceClass kind)
     return &g_array_index(rows->rows, TraceOpRow, rows->rows->len - 1);
 }
 
-static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compared, bool predicted)
+/* --- by order, where a trace has no sizes --- */
+
+/* Names of the prediction's products, and of its collectives by kind, in their order; NULL: none of that class. */
+typedef struct Orders {
+    GPtrArray *names[TRACE_CLASSES];
+} Orders;
+
+static bool goes_by_order(TraceClass kind)
+{
+    return kind == TRACE_PRODUCTS || trace_is_communication(kind);
+}
+
+static void orders_init(const TraceRank *predicted, Orders *orders)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < predicted->kernels->len; i++) {
+        const TraceKernel *kernel = trace_kernel(predicted, i);
+        const TraceClass kind = trace_kernel_class(predicted, kernel);
+        if (!goes_by_order(kind))
+            continue;
+        if (orders->names[kind] == NULL)
+            orders->names[kind] = g_ptr_array_new_with_free_func(g_free);
+        name_op(predicted, kernel, true, text);
+        g_ptr_array_add(orders->names[kind], g_strdup(text->str));
+    }
+}
+
+static void orders_clear(Orders *orders)
+{
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        if (orders->names[kind] != NULL)
+            g_ptr_array_free(orders->names[kind], TRUE);
+}
+
+static bool has_size(const TraceRank *rank, const TraceKernel *kernel)
+{
+    g_autoptr(GString) size = g_string_new(NULL);
+    return trace_is_communication(trace_kernel_class(rank, kernel)) ? kernel->bytes > 0
+                                                                    : product_size(rank, kernel, size);
+}
+
+/* Classes of which no kernel has a size and each step has as many as the prediction: the n-th is the n-th. */
+static void find_ordered(const TraceRank *rank, const bool *in_step, const Orders *orders, bool ret_ordered[TRACE_CLASSES])
+{
+    gsize counts[TRACE_CLASSES] = {0};
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        ret_ordered[kind] = orders != NULL && orders->names[kind] != NULL;
+    for (guint i = 0; i < rank->kernels->len; i++) {
+        const TraceKernel *kernel = trace_kernel(rank, i);
+        const TraceClass kind = trace_kernel_class(rank, kernel);
+        if (!in_step[i] || !ret_ordered[kind])
+            continue;
+        counts[kind]++;
+        ret_ordered[kind] = !has_size(rank, kernel);
+    }
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        ret_ordered[kind] =
+            ret_ordered[kind] && counts[kind] == (gsize)orders->names[kind]->len * MAX(rank->steps->len, 1);
+}
+
+/* `orders`: of the prediction that a measured rank is compared with; NULL: none, or the rank is the prediction. */
+static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compared, bool predicted, const Orders *orders)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
     trace_window(rank, in_step);
     share /= MAX((int)rank->steps->len, 1);
+    bool ordered[TRACE_CLASSES];
+    guint seen[TRACE_CLASSES] = {0};
+    find_ordered(rank, in_step, orders, ordered);
     for (guint i = 0; i < rank->kernels->len; i++) {
         const TraceKernel *kernel = trace_kernel(rank, i);
         if (!in_step[i])
             continue;
-        name_op(rank, kernel, compared, text);
-        TraceOpRow *row = row_of(rows, text->str, trace_kernel_class(rank, kernel));
+        const TraceClass kind = trace_kernel_class(rank, kernel);
+        if (ordered[kind])
+            g_string_assign(text, orders->names[kind]->pdata[seen[kind]++ % orders->names[kind]->len]);
+        else
+            name_op(rank, kernel, compared, text);
+        TraceOpRow *row = row_of(rows, text->str, kind);
         *(predicted ? &row->predicted_s : &row->measured_s) += share * (double)kernel->dur_ps / PS_PER_S;
         *(predicted ? &row->predicted_kernels : &row->measured_kernels) += share;
     }
@@ -109,17 +178,23 @@ TraceAnswer trace_answer(const GPtrArray *ranks, const TraceRank *predicted)
     Rows rows = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  g_array_new(FALSE, TRUE, sizeof(TraceOpRow))};
     g_array_set_clear_func(rows.rows, clear_row);
+    Orders orders = {{NULL}};
+    if (predicted != NULL)
+        orders_init(predicted, &orders);
     for (guint i = 0; i < ranks->len; i++)
-        add_rank(&rows, ranks->pdata[i], 1.0 / ranks->len, predicted != NULL, false);
+        add_rank(&rows, ranks->pdata[i], 1.0 / ranks->len, predicted != NULL, false,
+                 predicted != NULL ? &orders : NULL);
+    orders_clear(&orders);
     if (predicted != NULL) {
-        add_rank(&rows, predicted, 1, true, true);
+        add_rank(&rows, predicted, 1, true, true, NULL);
         answer.predicted = trace_sums(predicted);
         for (int kind = 0; kind < TRACE_CLASSES; kind++) {
             const double error_s = answer.predicted.class_s[kind] - answer.measured.class_s[kind];
             answer.error_s += error_s;
             answer.absolute_s += fabs(error_s);
         }
-        answer.cancelled = fabs(answer.error_s) < answer.absolute_s / 3;
+        answer.cancelled = fabs(answer.error_s) < answer.absolute_s / 3 &&
+                           answer.absolute_s > LEAST_FRAC * answer.measured.step_s;
     }
     g_hash_table_destroy(rows.index);
     g_array_sort(rows.rows, by_time);

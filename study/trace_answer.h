@@ -2,7 +2,8 @@
  *
  * A prediction is a trace too: the kernels of one rank of a simulated step (study/trace_predict.h), or another recording. Ops of
  * both sides meet by class and size: products by operand sizes, collectives by bytes and ranks, attention and norms by pass,
- * other classes as one. Errors are predicted over measured, less 1.
+ * other classes as one. Where a trace has no sizes, and as many products or collectives of a kind in each step as the prediction,
+ * the n-th of a step is the n-th predicted. Errors are predicted over measured, less 1.
  */
 #ifndef ORR_STUDY_TRACE_ANSWER_H
 #define ORR_STUDY_TRACE_ANSWER_H

@@ -112,11 +112,58 @@ static void test_answer(void)
     trace_rank_free(predicted);
 }
 
+static void add_product(TraceRank *rank, const char *dims, double begin_us, double dur_us)
+{
+    add(rank, "gemm", TRACE_PRODUCTS, begin_us, dur_us, -1);
+    g_array_index(rank->kernels, TraceKernel, rank->kernels->len - 1).op =
+        trace_rank_op(rank, "aten::mm", dims, "");
+}
+
+static const TraceOpRow *find_row(const TraceAnswer *answer, const char *text)
+{
+    for (guint i = 0; i < answer->ops->len; i++)
+        if (g_str_equal(g_array_index(answer->ops, TraceOpRow, i).text, text))
+            return &g_array_index(answer->ops, TraceOpRow, i);
+    return NULL;
+}
+
+/* Without shapes the n-th product of each of two steps is the n-th predicted; with one more of them nobody knows which. */
+static void test_by_order(void)
+{
+    TraceRank *predicted = trace_rank_new("p"), *measured = trace_rank_new("m");
+    const TraceStep steps[] = {{0, 0, 100000000}, {1, 100000000, 200000000}};
+    g_autoptr(GPtrArray) ranks = g_ptr_array_new();
+    g_ptr_array_add(ranks, measured);
+    add_product(predicted, "[[8,4],[4,2]]", 0, 10);
+    add_product(predicted, "[[8,2],[2,6]]", 10, 30);
+    g_array_append_vals(measured->steps, steps, 2);
+    add(measured, "nvjet_a", TRACE_PRODUCTS, 0, 12, -1);
+    add(measured, "nvjet_b", TRACE_PRODUCTS, 20, 33, -1);
+    add(measured, "nvjet_a", TRACE_PRODUCTS, 100, 14, -1);
+    add(measured, "nvjet_b", TRACE_PRODUCTS, 120, 37, -1);
+    TraceAnswer answer = trace_answer(ranks, predicted);
+    const TraceOpRow *first = find_row(&answer, "products 8x2x4"),
+                     *second = find_row(&answer, "products 8x6x2");
+    g_assert_nonnull(first);
+    g_assert_nonnull(second);
+    is_us(first->measured_s, 13);
+    is_us(second->measured_s, 35);
+    is_us(answer.unmatched_measured_s, 0);
+    trace_answer_clear(&answer);
+    add(measured, "nvjet_c", TRACE_PRODUCTS, 180, 1, -1);
+    answer = trace_answer(ranks, predicted);
+    is_us(answer.unmatched_measured_s, (12 + 33 + 14 + 37 + 1) / 2.0);
+    trace_answer_clear(&answer);
+    trace_rank_free(predicted);
+    trace_rank_free(measured);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/study/trace/sums", test_sums);
     g_test_add_func("/study/trace/steps", test_steps);
     g_test_add_func("/study/trace/answer", test_answer);
+    g_test_add_func("/study/trace/by-order", test_by_order);
     return g_test_run();
 }
