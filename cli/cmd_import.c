@@ -22,7 +22,7 @@ static bool format_of(const char *word, int *ret_format, GError **error)
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
                     "--from: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
-                    "llama-factory, torchtune, trl or hf",
+                    "llama-factory, torchtune, trl, verl or hf",
                     word);
 }
 
@@ -117,8 +117,8 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(ImportArgs, from), "FORMAT",
-     "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl or "
-     "hf (default: told from the file)"},
+     "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, "
+     "verl or hf (default: told from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
@@ -133,7 +133,8 @@ const CliCommand cli_command_import = {
         "Prints a scenario from another tool's configuration. Of pre-training it reads Megatron-LM flags (a "
         "script or arguments), Megatron-Bridge overrides, DeepSpeed JSON, torchtitan TOML and nanotron YAML. "
         "Of "
-        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, and arguments of TRL. A Hugging "
+        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, arguments of TRL, and launches of "
+        "verl. A Hugging "
         "Face "
         "config.json is a model alone. \"-\" reads standard input. What the file does not say comes from "
         "--base, or from the comment that 'orrery export' left.\n\n"

@@ -210,7 +210,7 @@ complete -c orrery -n '__fish_seen_subcommand_from export' -l set -xa '(orrery h
 complete -c orrery -n '__fish_seen_subcommand_from export' -l output -r -d 'write there instead of to standard output'
 complete -c orrery -n '__fish_seen_subcommand_from export' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from export' -l help -d 'show this help'
-complete -c orrery -n '__fish_seen_subcommand_from import' -l from -x -d 'megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl or hf (default: told from the file)'
+complete -c orrery -n '__fish_seen_subcommand_from import' -l from -x -d 'megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, verl or hf (default: told from the file)'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l base -r -d 'a scenario that says what the file does not: the cluster, the model, the software'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l cluster -x -d 'the cluster it is to run on, a preset or a path; --set cluster.nodes=N says how large'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'

@@ -154,6 +154,8 @@ static int detect(const char *text, size_t length)
         orr_json_free(doc);
         return hf ? EXCHANGE_FORMAT_HF : EXCHANGE_FORMAT_DEEPSPEED;
     }
+    if (holds(text, length, "actor_rollout_ref."))
+        return EXCHANGE_FORMAT_VERL;
     if (holds(text, length, "_component_: torchtune."))
         return EXCHANGE_FORMAT_TORCHTUNE;
     if (holds(text, length, "\nbase_model:") || g_str_has_prefix(text + start, "base_model:"))
@@ -316,7 +318,7 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
     if (kind < 0) {
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
-                 "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl or hf",
+                 "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, verl or hf",
                  path);
         return NULL;
     }

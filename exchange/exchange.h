@@ -22,7 +22,8 @@ typedef enum {
     EXCHANGE_FORMAT_AXOLOTL,
     EXCHANGE_FORMAT_LLAMA_FACTORY,
     EXCHANGE_FORMAT_TORCHTUNE,
-    EXCHANGE_FORMAT_TRL, /* arguments of its scripts: trl sft --model_name_or_path ... */
+    EXCHANGE_FORMAT_TRL,  /* arguments of its scripts: trl sft --model_name_or_path ... */
+    EXCHANGE_FORMAT_VERL, /* overrides of a launch: verl.trainer.main_ppo data.train_batch_size=... */
     EXCHANGE_FORMAT_COUNT
 } ExchangeFormat;
 

@@ -47,6 +47,9 @@ static const ExchangeFormatRow rows[EXCHANGE_FORMAT_COUNT] = {
     [EXCHANGE_FORMAT_TRL] = {.syntax = SETTINGS_FLAGS,
                              .import = exchange_import_trl,
                              .frameworks = {"transformers"}},
+    [EXCHANGE_FORMAT_VERL] = {.syntax = SETTINGS_DOTLIST,
+                              .import = exchange_import_verl,
+                              .frameworks = {"transformers", "megatron"}},
 };
 
 const ExchangeFormatRow *exchange_format_row(ExchangeFormat format)

@@ -26,6 +26,7 @@ void exchange_import_axolotl(ExchangeImport *import);
 void exchange_import_llama_factory(ExchangeImport *import);
 void exchange_import_torchtune(ExchangeImport *import);
 void exchange_import_trl(ExchangeImport *import);
+void exchange_import_verl(ExchangeImport *import);
 
 /* The text of setting `key`, or NULL; bare switches are "true". */
 const char *exchange_import_text(const ExchangeImport *import, const char *key);
