@@ -14,6 +14,7 @@
 #include "plots/plots.h"
 #include "ledger/memory.h"
 #include "plan/plan.h"
+#include "workload/purchase.h"
 
 typedef struct PlanArgs {
     CliArgs common;
@@ -241,6 +242,28 @@ static void clear_plan(void *data)
     plan_clear(data);
 }
 
+/* A loop over several models: machines by size, each with its best split. */
+static bool plan_loop(const PlanArgs *args, const Spec *spec, const SpecSource *source,
+                      const Question *question, GError **error)
+{
+    Purchase purchase;
+    g_autoptr(GString) out = g_string_new(NULL);
+    const GArray *gpus = question->gpus;
+    if (!purchase_run(spec, source, gpus != NULL ? (const int *)(const void *)gpus->data : NULL,
+                      gpus != NULL ? (int)gpus->len : 0, question->options.deadline_s,
+                      question->options.budget_usd, &purchase, error)) {
+        g_prefix_error(error, "%s: ", args->common.words[0]);
+        return false;
+    }
+    if (args->common.format == CLI_FORMAT_JSON)
+        purchase_write_json(&purchase, source, out);
+    else if (args->common.format == CLI_FORMAT_CSV)
+        purchase_write_csv(&purchase, out);
+    else
+        purchase_write_text(&purchase, out);
+    return cli_output_write(args->common.output, out, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const PlanArgs *args = (const PlanArgs *)common;
@@ -262,8 +285,9 @@ static bool run(const CliArgs *common, GError **error)
     question.options.stop = cli_interrupt_stop(&interrupt);
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
-         api_refuse_loop(spec, common->words[0], error) && run_plans(args, spec, &question, plans, error);
-    if (ok) {
+         (spec->workload.given ? plan_loop(args, spec, &source, &question, error)
+                               : run_plans(args, spec, &question, plans, error));
+    if (ok && !spec->workload.given) {
         const PlanPage page = {.spec = spec,
                                .source = &source,
                                .options = &question.options,

@@ -127,7 +127,20 @@ static void search(const Spec *spec, const SpecSource *source, const Spec *const
     orr_arena_free(arena);
 }
 
+int splits_nodes(const Spec *spec)
+{
+    const int generator = workload_generator(&spec->workload),
+              host = generator >= 0 ? spec_role_host(&spec->workload, generator) : -1;
+    return spec->cluster.nodes + (host >= 0 ? spec->workload.role[host].nodes : 0);
+}
+
 bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *ret_splits, GError **error)
+{
+    return splits_search_on(spec, source, splits_nodes(spec), top, ret_splits, error);
+}
+
+bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int top, Splits *ret_splits,
+                      GError **error)
 {
     const int generator = workload_generator(&spec->workload);
     if (generator < 0)
@@ -136,9 +149,8 @@ bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *
     Splits *splits = g_new0(Splits, 1);
     GError *first = NULL; /* why the first split is refused */
     OrrArena *arena = orr_arena_new();
-    const int host = spec_role_host(&spec->workload, generator);
     splits->spec = spec;
-    splits->nodes = spec->cluster.nodes + (host >= 0 ? spec->workload.role[host].nodes : 0);
+    splits->nodes = nodes;
     splits->gpus = splits->nodes * spec->cluster.gpus_per_node;
     const Spec **roles = workload_roles(spec, source, arena, error);
     bool ok = roles != NULL;

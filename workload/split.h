@@ -35,6 +35,12 @@ typedef struct Splits {
  * within a node. `top` rows are proved, at most SPLIT_MOST_ROWS. */
 bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *ret_splits, GError **error);
 
+/* The same on a machine of so many nodes. */
+bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int top, Splits *ret_splits,
+                      GError **error);
+/* Nodes of the whole machine as the scenario has it. */
+int splits_nodes(const Spec *spec);
+
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out);
 void splits_write_text(const Splits *splits, GString *out);
 void splits_write_csv(const Splits *splits, GString *out);

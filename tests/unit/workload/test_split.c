@@ -1,7 +1,7 @@
 /* Splits of a machine: the best of a search is the best of all, asked one by one; what is not asked could not win. */
 #include <string.h>
 
-#include "workload/split.h"
+#include "workload/purchase.h"
 
 #define SCENARIO                                                                                             \
     "{\"model\":{\"layers\":8,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,\"position\":" \
@@ -96,10 +96,42 @@ static void test_larger(void)
     unload(&many);
 }
 
+/* The fewest GPUs that keep a deadline, and days of the step that a search of that size finds; without steps a sentence. */
+static void test_purchase(void)
+{
+    Loaded loaded = load(2, 0, 1, "");
+    Purchase purchase;
+    Splits splits;
+    GError *error = NULL;
+    const int gpus[] = {8, 16, 32};
+    g_assert_false(purchase_run(loaded.spec, &loaded.source, gpus, 3, 0, 0, &purchase, &error));
+    g_assert_nonnull(strstr(error->message, "workload.steps: missing"));
+    g_clear_error(&error);
+    loaded.spec->workload.steps = 1000;
+    purchase_run(loaded.spec, &loaded.source, gpus, 3, 0, 0, &purchase, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(purchase.row_count, ==, 3);
+    g_assert_cmpint(purchase.row[purchase.answer].gpus, ==, 8);
+    const double between_s = (purchase.row[1].days + purchase.row[0].days) / 2 * 86400;
+    purchase_run(loaded.spec, &loaded.source, gpus, 3, between_s, 0, &purchase, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(purchase.row[purchase.answer].gpus, ==, 16);
+    splits_search(loaded.spec, &loaded.source, 1, &splits, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(purchase.row[1].split.step_ps, ==, splits.row[0].step_ps);
+    purchase_run(loaded.spec, &loaded.source, gpus, 3, 1, 0, &purchase, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(purchase.answer, ==, -1);
+    g_assert_false(purchase_run(loaded.spec, &loaded.source, (const int[]){12}, 1, 0, 0, &purchase, &error));
+    g_clear_error(&error);
+    unload(&loaded);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/split/best", test_best);
     g_test_add_func("/split/larger", test_larger);
+    g_test_add_func("/split/purchase", test_purchase);
     return g_test_run();
 }
