@@ -6,13 +6,14 @@
 #include "cli/output.h"
 #include "plots/plots.h"
 #include "ledger/ablation.h"
+#include "ledger/family.h"
 #include "ledger/few_shot.h"
 #include "search/choose.h"
 
 typedef struct ValidateArgs {
     CliArgs common;
     char *residuals, *plot;
-    gboolean rows, leave_one_out, reserve, defaults, few_shot, ablations;
+    gboolean rows, leave_one_out, leave_family_out, reserve, defaults, few_shot, ablations;
 } ValidateArgs;
 
 static void show_progress(int done, int total, void *data)
@@ -85,27 +86,48 @@ static bool write_all(Ledger *ledger, const ValidateArgs *args, GError **error)
     return (args->plot == NULL || draw(ledger, args, error)) && cli_outputs_write(outputs, count, error);
 }
 
-/* The same files with their software's defaults; `stated` is the replay of what they say. */
-static bool write_defaults(const Ledger *stated, const ValidateArgs *args, GError **error)
+/* The same files with `more` settings. */
+static bool replay_with(const CliArgs *common, const char *const *more, Ledger *ret_ledger, GError **error)
 {
-    const CliArgs *common = &args->common;
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     for (char **set = common->sets; set != NULL && *set != NULL; set++)
         g_ptr_array_add(sets, *set);
-    for (const char *const *set = ledger_defaults_sets; *set != NULL; set++)
+    for (const char *const *set = more; *set != NULL; set++)
         g_ptr_array_add(sets, (gpointer)*set);
     g_ptr_array_add(sets, NULL);
+    return ledger_replay((const char *const *)common->words, (int)g_strv_length(common->words),
+                         (const char *const *)sets->pdata, search_choose, NULL, NULL, ret_ledger, error);
+}
+
+/* With their software's defaults; `stated` is the replay of what they say. */
+static bool write_defaults(const Ledger *stated, const ValidateArgs *args, GError **error)
+{
     Ledger defaults;
-    if (!ledger_replay((const char *const *)common->words, (int)g_strv_length(common->words),
-                       (const char *const *)sets->pdata, search_choose, NULL, NULL, &defaults, error))
+    if (!replay_with(&args->common, ledger_defaults_sets, &defaults, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    if (common->format == CLI_FORMAT_JSON)
+    if (args->common.format == CLI_FORMAT_JSON)
         ledger_write_defaults_json(stated, &defaults, out);
     else
         ledger_write_defaults_text(stated, &defaults, out);
     ledger_clear(&defaults);
-    return cli_output_write(common->output, out, error);
+    return cli_output_write(args->common.output, out, error);
+}
+
+/* As if nobody had read their software. */
+static bool write_families(const Ledger *stated, const ValidateArgs *args, GError **error)
+{
+    Ledger unknown;
+    if (!replay_with(&args->common, ledger_family_sets, &unknown, error))
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(GArray) families = ledger_leave_family_out(stated, &unknown, error);
+    if (families != NULL && args->common.format == CLI_FORMAT_JSON)
+        ledger_write_families_json(families, out);
+    else if (families != NULL)
+        ledger_write_families_text(families, out);
+    ledger_clear(&unknown);
+    return families != NULL && cli_output_write(args->common.output, out, error);
 }
 
 /* What --set says fits no row at all: most likely it is misspelt. */
@@ -130,6 +152,7 @@ static bool shows_one(const ValidateArgs *args, GError **error)
         const char *flag;
         gboolean given;
     } views[] = {{"--leave-one-out", args->leave_one_out},
+                 {"--leave-family-out", args->leave_family_out},
                  {"--reserve", args->reserve},
                  {"--software-defaults", args->defaults},
                  {"--few-shot", args->few_shot},
@@ -164,7 +187,9 @@ static bool run(const CliArgs *common, GError **error)
             cli_note(common->quiet, "orrery: %s; the row is replayed without it", row->note);
     }
     const bool ok = fits_some(&ledger, common->sets, error) &&
-                    (args->defaults ? write_defaults(&ledger, args, error) : write_all(&ledger, args, error));
+                    (args->defaults           ? write_defaults(&ledger, args, error)
+                     : args->leave_family_out ? write_families(&ledger, args, error)
+                                              : write_all(&ledger, args, error));
     ledger_clear(&ledger);
     return ok;
 }
@@ -174,6 +199,9 @@ static const CliFlag flags[] = {
      "in text, every run and not only each source"},
     {"leave-one-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_one_out), NULL,
      "intervals of each source made from the other sources alone: coverage and width"},
+    {"leave-family-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_family_out), NULL,
+     "each family of software as if nobody had read it: by the profile generic, with intervals from the "
+     "other families"},
     {"reserve", CLI_FLAG_SWITCH, offsetof(ValidateArgs, reserve), NULL,
      "the memory that run, search and plan keep free: of each framework, and how many runs it covers"},
     {"software-defaults", CLI_FLAG_SWITCH, offsetof(ValidateArgs, defaults), NULL,

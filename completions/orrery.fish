@@ -137,6 +137,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plot' -l quiet -d 'no notes o
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l rows -d 'in text, every run and not only each source'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l leave-one-out -d 'intervals of each source made from the other sources alone: coverage and width'
+complete -c orrery -n '__fish_seen_subcommand_from validate' -l leave-family-out -d 'each family of software as if nobody had read it: by the profile generic, with intervals from the other families'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l reserve -d 'the memory that run, search and plan keep free: of each framework, and how many runs it covers'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l software-defaults -d 'the error of each source beside that of the same rows with attention, overlap, compiler and graphs left to the framework\'s defaults'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l few-shot -d 'the error of each run corrected by 1, 2, 3, 5 or 10 others of its source (run --own-runs does it with yours)'
