@@ -30,6 +30,13 @@ bool exchange_import_is_placeholder(const ExchangeImport *import, const char *ke
     return setting != NULL && setting->placeholder;
 }
 
+void exchange_import_tokens(ExchangeImport *import, double tokens)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    if (exchange_import_at(import, "training.epochs") == NULL) /* which say them to the token */
+        exchange_import_implied(import, "training.tokens", g_ascii_dtostr(text, sizeof text, tokens));
+}
+
 void exchange_import_steps(ExchangeImport *import, const char *key)
 {
     int steps = 0;
@@ -39,9 +46,7 @@ void exchange_import_steps(ExchangeImport *import, const char *key)
         steps <= 0)
         return;
     if (batch > 0 && sequence > 0) {
-        char text[G_ASCII_DTOSTR_BUF_SIZE];
-        exchange_import_implied(import, "training.tokens",
-                                g_ascii_dtostr(text, sizeof text, steps * batch * sequence));
+        exchange_import_tokens(import, steps * batch * sequence);
     } else if (import->loss != NULL) {
         exchange_loss_harmless(import->loss, key);
     }

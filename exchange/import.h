@@ -56,6 +56,9 @@ void exchange_import_warn(const ExchangeImport *import, const char *format, ...)
 void exchange_import_harmless(const ExchangeImport *import, const char *const *keys, gsize count);
 /* A setting that the file marks as a placeholder is no statement. */
 bool exchange_import_is_placeholder(const ExchangeImport *import, const char *key);
+/* training.tokens of the whole run, where no epochs are given. */
+void exchange_import_tokens(ExchangeImport *import, double tokens);
+
 /* `steps` iterations as training.tokens, where batch and sequence are known and nothing says the tokens. */
 void exchange_import_steps(ExchangeImport *import, const char *key);
 /* A value as a JSON text. */

@@ -223,10 +223,7 @@ void megatron_take_training(const MegatronNames *names)
     const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
     char *end = NULL;
     const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
-    if (count > 0 && sequence > 0 && *end == '\0') {
-        char text[G_ASCII_DTOSTR_BUF_SIZE];
-        exchange_import_implied(import, "training.tokens",
-                                g_ascii_dtostr(text, sizeof text, count * sequence));
-    }
+    if (count > 0 && sequence > 0 && *end == '\0')
+        exchange_import_tokens(import, count * sequence);
     take_framework(names);
 }
