@@ -324,6 +324,11 @@ static bool fill_libraries(const ListKind *kind, CliListing *listing, GError **e
     return true;
 }
 
+static const CliColumn workload_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
 static const CliColumn jitter_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
     {"slow_nodes_frac", "slow nodes", CLI_SHOW_TEXT},
@@ -403,6 +408,8 @@ static const ListKind kinds[] = {
      NULL, NULL},
     {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL, NULL},
     {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL, NULL},
+    {"workloads", "loops of reinforcement learning: roles and phases", COLUMNS(workload_columns),
+     fill_presets, NULL, NULL},
     {"examples", "scenarios to begin with: orrery run gpt3-175b", cli_example_columns, CLI_EXAMPLE_COLUMNS,
      fill_examples, NULL, NULL},
 };
@@ -467,7 +474,7 @@ const CliCommand cli_command_list = {
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help = "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), "
             "clusters, frameworks, schedules, collectives, libraries, topologies, faults, storage, "
-            "jitter and examples. Without a kind the kinds are listed. A source in "
+            "jitter, workloads and examples. Without a kind the kinds are listed. A source in "
             "brackets "
             "is a key of docs/SOURCES.md; \"unverified\" counts the figures whose source could not be "
             "confirmed. --format json gives the source of every figure in full. Of a library's lines the "

@@ -32,7 +32,7 @@ _orrery() {
             mcp:-*) words='--help' ;;
             serve:-*) words='--port --open --listen --token --store --worker --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
-            list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples' ;;
+            list:*) words='models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter workloads examples' ;;
             help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import generate trace learn mcp serve help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac

@@ -263,5 +263,5 @@ complete -c orrery -n '__fish_seen_subcommand_from help' -l glossary -d 'print t
 complete -c orrery -n '__fish_seen_subcommand_from help' -l output -r -d 'write there instead of to standard output'
 complete -c orrery -n '__fish_seen_subcommand_from help' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from help' -l help -d 'show this help'
-complete -c orrery -n '__fish_seen_subcommand_from list' -fa 'models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter examples'
+complete -c orrery -n '__fish_seen_subcommand_from list' -fa 'models accelerators peaks clusters frameworks schedules collectives libraries topologies faults storage jitter workloads examples'
 complete -c orrery -n '__fish_seen_subcommand_from help' -fa '(orrery help --keys 2>/dev/null)'

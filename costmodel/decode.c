@@ -285,10 +285,23 @@ double cost_decode_capacity_tokens(const CostDecode *decode, double sequences)
 
 /* --- time --- */
 
+/* What generation has no cost of; NULL: it has. */
+static const char *lacks(const Spec *spec)
+{
+    return spec->model.list.text != NULL    ? "a model that is a list of layers; give a transformer"
+           : spec->model.encoder_layers > 0 ? "a model with an encoder is not simulated; give one without"
+           : !spec->model.causal
+               ? "a model whose tokens see those behind them writes nothing; give a causal one"
+           : spec->parallel.context > 1 ? "parallel.context above 1 is not simulated; give 1"
+                                        : NULL;
+}
+
 bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GError **error)
 {
     *ret_decode =
         (CostDecode){.replicas = MAX(1, spec->parallel.data), .pipeline = MAX(1, spec->parallel.pipeline)};
+    if (lacks(spec) != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "generation: %s", lacks(spec));
     cost_shape_init(&ret_decode->shape, spec);
     if (!fill_memory(spec, ret_decode, error))
         return false;

@@ -234,7 +234,7 @@ static bool check(const CostDecode *decode, const CostGenerateAsk *ask, double l
         return orr_fail(error, ORR_ERROR_INPUT,
                         "generation: prompts of %.0f tokens with answers of up to %.0f, but the model has %d "
                         "positions; give "
-                        "a smaller most, or model.max_positions",
+                        "shorter ones, or model.max_positions",
                         ask->prompt_tokens, longest, model->max_positions);
     return all <= capacity ||
            orr_fail(

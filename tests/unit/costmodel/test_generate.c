@@ -183,6 +183,14 @@ static void test_refused(void)
     g_assert_false(cost_decode_init(large, 8, &decode, &error));
     g_assert_nonnull(strstr(error->message, "leave no room"));
     g_clear_error(&error);
+    g_autofree Spec *both_ways = take("bert-large", "bf16", "\"data\":8", H100);
+    g_assert_false(cost_decode_init(both_ways, 8, &decode, &error));
+    g_assert_nonnull(strstr(error->message, "give a causal one"));
+    g_clear_error(&error);
+    g_autofree Spec *context = take("llama3-8b", "bf16", "\"context\":2,\"data\":4", H100);
+    g_assert_false(cost_decode_init(context, 8, &decode, &error));
+    g_assert_nonnull(strstr(error->message, "parallel.context"));
+    g_clear_error(&error);
     g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
     cost_decode_init(spec, 8, &decode, &error);
     CostGenerateAsk ask = asked(8, 1, 9000, 0);
