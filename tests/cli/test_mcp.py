@@ -82,7 +82,7 @@ hello = a.request("initialize", {"protocolVersion": "2025-03-26", "capabilities"
 assert hello["result"]["protocolVersion"] == "2025-03-26" and "tools" in hello["result"]["capabilities"]
 a.say('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 tools = {tool["name"]: tool for tool in a.request("tools/list")["result"]["tools"]}
-assert set(tools) == {"run", "search", "plan", "explain", "compare", "collective", "import", "list", "help"}
+assert set(tools) == {"run", "search", "plan", "explain", "compare", "collective", "generate", "import", "list", "help"}
 assert all(t["inputSchema"]["type"] == "object" and t["description"] for t in tools.values())
 
 
@@ -237,7 +237,16 @@ def q20():
     assert max(answer["time"], key=answer["time"].get) == "compute_s"
 
 
-questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20]
+def q21():
+    "How fast does Llama 3 8B write, and do more samples of a prompt read it once?"
+    one = a.ask("generate", scenario="generate-llama3-8b", prompts=256, samples=1)["answer"]
+    eight = a.ask("generate", scenario="generate-llama3-8b", prompts=32, samples=8)["answer"]
+    assert abs(one["prefill_s"] - 8 * eight["prefill_s"]) < 1e-9 * one["prefill_s"]
+    assert abs(sum(one["step"].values()) * one["steps"] - one["decode_s"]) < 1e-9 * one["decode_s"]
+    assert one["tokens_per_s"] > 0 and one["tail_s"] == 0
+
+
+questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21]
 wrong = []
 for question in questions:
     try:
