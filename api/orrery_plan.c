@@ -107,7 +107,7 @@ const char *orr_search(OrrHandle *handle, const char *options)
 
 typedef struct PlanAsk {
     char *deadline, *reserve, *own_runs;
-    double budget_usd;
+    double budget_usd, power_mw;
     bool ideal;
     GArray *gpus, *batch_range; /* double */
     GPtrArray *accelerators, *clusters;
@@ -116,6 +116,7 @@ typedef struct PlanAsk {
 static const ApiOption plan_options[] = {
     {"deadline", API_OPTION_TEXT, offsetof(PlanAsk, deadline), 0, 0, false},
     {"budget_usd", API_OPTION_NUMBER, offsetof(PlanAsk, budget_usd), 1e-6, 1e18, false},
+    {"power_mw", API_OPTION_NUMBER, offsetof(PlanAsk, power_mw), 1e-9, 1e9, false},
     {"gpus", API_OPTION_NUMBERS, offsetof(PlanAsk, gpus), 1, 1e7, true},
     {"batch_range", API_OPTION_NUMBERS, offsetof(PlanAsk, batch_range), 1, 1e8, true},
     {"accelerators", API_OPTION_TEXTS, offsetof(PlanAsk, accelerators), 0, 0, false},
@@ -195,6 +196,7 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
     PlanOptions options = {.budget_usd = ask->budget_usd,
+                           .power_w = ask->power_mw * 1e6,
                            .residuals = shipped->residuals,
                            .own = shipped->own,
                            .own_count = shipped->own_count,

@@ -19,7 +19,7 @@
 typedef struct PlanArgs {
     CliArgs common;
     char *own_runs;
-    char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
+    char *deadline, *budget, *power, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
         *memory_reserve;
     gboolean svg, ideal;
 } PlanArgs;
@@ -43,6 +43,15 @@ static bool read_quantity(const char *flag, const char *text, OrrUnit unit, doub
     if (!(value > 0))
         return orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not above 0", flag, text);
     *ret_value = value;
+    return true;
+}
+
+static bool read_power(const char *text, double *ret_w, GError **error)
+{
+    double mw = 0;
+    if (!read_quantity("power-mw", text, ORR_UNIT_NONE, &mw, error))
+        return false;
+    *ret_w = mw * 1e6;
     return true;
 }
 
@@ -133,6 +142,7 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
         return false;
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
            read_quantity("budget-usd", args->budget, ORR_UNIT_USD, &options->budget_usd, error) &&
+           read_power(args->power, &options->power_w, error) &&
            read_quantity("textbook-rate", args->rate, ORR_UNIT_FLOPS_PER_S, &options->textbook_flops_per_s,
                          error) &&
            read_quantity("parameters", args->parameters, ORR_UNIT_TOKENS, &options->textbook_parameters,
@@ -311,6 +321,8 @@ static const CliFlag flags[] = {
      "the fewest GPUs that train it in this time, as in \"30 days\""},
     {"budget-usd", CLI_FLAG_TEXT, offsetof(PlanArgs, budget), "USD",
      "the fastest that costs no more; with --deadline both are kept"},
+    {"power-mw", CLI_FLAG_TEXT, offsetof(PlanArgs, power), "MW",
+     "only counts that draw no more: boards at their limits, hosts' shares where given, times cluster.pue"},
     {"gpus", CLI_FLAG_TEXT, offsetof(PlanArgs, gpus), "COUNTS",
      "only these GPU counts: 512,1024 or 64..4096 (doubling)"},
     {"batch-range", CLI_FLAG_TEXT, offsetof(PlanArgs, batch_range), "LOW..HIGH",

@@ -71,6 +71,7 @@ complete -c orrery -n '__fish_seen_subcommand_from search' -l help -d 'show this
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l own-runs -r -d 'correct steps, days and costs by measured runs of your own, from one on (orrery help measurement)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l deadline -x -d 'the fewest GPUs that train it in this time, as in "30 days"'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l budget-usd -x -d 'the fastest that costs no more; with --deadline both are kept'
+complete -c orrery -n '__fish_seen_subcommand_from plan' -l power-mw -x -d 'only counts that draw no more: boards at their limits, hosts\' shares where given, times cluster.pue'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l gpus -x -d 'only these GPU counts: 512,1024 or 64..4096 (doubling)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l batch-range -x -d 'the global batch may move between these, so that more GPU counts share it evenly'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l memory-reserve -x -d 'memory of a GPU to keep free, as 0.1 or "8 GiB" (default: what 98 % of published runs took beyond their prediction)'

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "report/groups.h"
 #include "spec/groups.h"
 
 #define MAX_GPUS 131072 /* of the counts that are tried without being asked for */
@@ -170,6 +171,12 @@ void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_ab
         *ret_above = possible(plan->asked, &options, above) ? above : 0;
 }
 
+double plan_power_w(const Spec *asked, int gpus)
+{
+    const double pue = asked->cluster.pue > 0 ? asked->cluster.pue : 1;
+    return gpus * report_groups_mean_w(asked, 0) * pue;
+}
+
 char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
 {
     const SpecParallel *parallel = &asked->parallel;
@@ -178,6 +185,9 @@ char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
         return g_strdup_printf(
             "%d GPUs do not keep the proportions of cluster.groups, which are those of %d nodes", gpus,
             spec_groups_unit(&asked->cluster));
+    if (options->power_w > 0 && plan_power_w(asked, gpus) > options->power_w)
+        return g_strdup_printf("%d GPUs draw %.4g MW, over the limit of %.4g", gpus,
+                               plan_power_w(asked, gpus) * 1e-6, options->power_w * 1e-6);
     if (gpus > per_node && gpus % per_node != 0)
         return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
     if (gpus % split_of(asked) != 0)

@@ -169,7 +169,7 @@ static bool better(const PlanPoint *point, const PlanPoint *chosen, const PlanOp
 
 static void choose(const PlanOptions *options, Plan *plan)
 {
-    const bool asked = options->deadline_s > 0 || options->budget_usd > 0;
+    const bool asked = options->deadline_s > 0 || options->budget_usd > 0 || options->power_w > 0;
     const int only = options->gpus_count == 1 ? options->gpus[0] : plan->own_gpus;
     const double base = best_rate(plan);
     plan->chosen = plan->fastest = -1;
@@ -339,6 +339,16 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
                         asked->cluster.group_count > 0
                             ? "\"usd_per_gpu_hour\": 2.5 in each entry of cluster.groups"
                             : "--set cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5");
+    const int node = asked->cluster.gpus_per_node;
+    if (options->power_w > 0 && !(plan_power_w(asked, 1) > 0))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "cluster.accelerator.power_w: missing for %s; a limit of power needs it",
+                        asked->cluster.accelerator.name);
+    if (options->power_w > 0 && plan_power_w(asked, node) > options->power_w)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--power-mw: %.6g MW, but one node of %d %s draws %.6g MW; give at least that",
+                        options->power_w * 1e-6, node, asked->cluster.accelerator.name,
+                        plan_power_w(asked, node) * 1e-6);
     return true;
 }
 

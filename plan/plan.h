@@ -69,7 +69,8 @@ typedef struct Plan {
 
 typedef struct PlanOptions {
     double deadline_s, budget_usd; /* 0: not asked */
-    const int *gpus;               /* the counts to look at; NULL: every one that the batch allows */
+    double power_w;  /* that GPUs with their share of hosts and cooling may draw; 0: not asked */
+    const int *gpus; /* the counts to look at; NULL: every one that the batch allows */
     int gpus_count;
     int batch_low, batch_high; /* the global batch may move between them; 0: it stays */
     LedgerReserveAsk reserve;
@@ -85,10 +86,14 @@ typedef struct PlanOptions {
 } PlanOptions;
 
 /* Plans `asked` ("auto" fields are chosen anew at every point). With a deadline the answer is the fewest GPUs that
- * fit and keep it (and the budget); with a budget alone the fastest that keeps it; with neither the scenario's own
- * count, or the only one of options->gpus. Fails when the scenario names no tokens, or a budget no price. */
+ * fit and keep it (and the budget); with a budget or a limit of power alone the fastest that keeps it; with neither the scenario's own
+ * count, or the only one of options->gpus. Fails when the scenario names no tokens, or a budget no price, or where one node
+ * draws more than the limit. */
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
 void plan_clear(Plan *plan);
+
+/* What `gpus` of the scenario draw at their boards' limits, with hosts' shares where given and cooling [W]. */
+double plan_power_w(const Spec *asked, int gpus);
 
 /* The days that deadlines are held against: effective ones where they are told; INFINITY where it would not end. */
 double plan_days(const PlanPoint *point);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "plan/plan.h"
+#include "plan/plan_question.h"
 #include "report/describe.h"
 #include "report/effective.h"
 #include "report/page.h"
@@ -39,39 +39,6 @@ static char *campaign_text(const PlanPoint *point)
     if (point->kwh > 0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, point->kwh));
     return g_string_free(line, FALSE);
-}
-
-static void write_question(const PlanPage *page, GString *out)
-{
-    const Spec *spec = page->spec;
-    const PlanOptions *options = page->options;
-    char tokens[ORR_TEXT_SIZE], parameters[ORR_TEXT_SIZE], batch[ORR_TEXT_SIZE], sequence[ORR_TEXT_SIZE];
-    g_autofree char *title =
-        g_strdup_printf("Plan: %s", spec->name[0] != '\0' ? spec->name : spec->model.name);
-    report_page_entry(out, "", 0, title);
-    const glong width = MIN(g_utf8_strlen(title, -1), report_page_width());
-    for (glong i = 0; i < width; i++)
-        g_string_append(out, "\u2500");
-    g_string_append_c(out, '\n');
-    g_autofree char *training =
-        g_strdup_printf("%s tokens, %s parameters; %s sequences of %s tokens a step, %s",
-                        orr_text_count(tokens, spec->training.tokens),
-                        orr_text_count(parameters, page->plans[0].textbook.parameters),
-                        report_page_whole(batch, spec->training.global_batch),
-                        report_page_whole(sequence, spec->training.sequence_length),
-                        spec_word(&spec_words_precision, (int)spec->training.precision));
-    report_page_entry(out, "  Training", LABEL_COLUMN, training);
-    g_autoptr(GString) asked = g_string_new(NULL);
-    if (options->deadline_s > 0)
-        g_string_append_printf(asked, "the fewest GPUs that train it in %s",
-                               orr_text_seconds(tokens, options->deadline_s));
-    else if (options->budget_usd > 0)
-        g_string_append(asked, "the fastest way");
-    else
-        g_string_append(asked, "how long it takes");
-    if (options->budget_usd > 0)
-        g_string_append_printf(asked, " for at most %s USD", report_page_whole(tokens, options->budget_usd));
-    report_page_entry(out, "  Asked", LABEL_COLUMN, asked->str);
 }
 
 /* The next smaller GPU count that fits: what just misses the deadline. */
@@ -169,6 +136,14 @@ static void append_why_none(const Plan *plan, GString *line)
                                report_page_whole(text, above));
 }
 
+static void append_power(GString *line, const Plan *plan, const PlanPoint *chosen)
+{
+    char rate[ORR_TEXT_SIZE];
+    const double mw = plan_power_w(plan->asked, chosen->gpus) * 1e-6;
+    g_string_append_printf(line, "; %.4g MW, %s tokens/s a MW", mw,
+                           orr_text_count(rate, chosen->tokens_per_s / mw));
+}
+
 static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
 {
     char gpus[ORR_TEXT_SIZE];
@@ -177,6 +152,8 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
     if (chosen != NULL) {
         g_autofree char *campaign = campaign_text(chosen);
         g_string_printf(line, "%s: %s", report_page_gpus(gpus, chosen->gpus), campaign);
+        if (page->options->power_w > 0)
+            append_power(line, plan, chosen);
         if (!chosen->fits)
             g_string_append_printf(line, "; DOES NOT FIT in memory, short by %.1f GiB",
                                    chosen->short_bytes / GIB);
@@ -474,7 +451,7 @@ static void write_side_by_side(const PlanPage *page, GString *out)
 
 void plan_write_text(const PlanPage *page, GString *out)
 {
-    write_question(page, out);
+    plan_write_question(page, out);
     for (int i = 0; i < page->count; i++)
         write_plan(page, &page->plans[i], out);
     if (page->count > 1)

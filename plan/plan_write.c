@@ -127,6 +127,7 @@ static bool write_json_row(OrrJsonWriter *w, const PlanPage *page, int index, in
     orr_jw_int(w, "plan", index);
     orr_jw_bool(w, "answer", at == plan->chosen);
     orr_jw_int(w, "gpus", point->gpus);
+    write_positive(w, "power_w", plan_power_w(plan->asked, point->gpus));
     orr_jw_number(w, "step_s", point->step_s);
     orr_jw_number(w, "mfu", point->mfu);
     orr_jw_number(w, "days", point->days);
@@ -175,6 +176,7 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
     orr_jw_number(w, "tokens", page->spec->training.tokens);
     write_positive(w, "deadline_s", page->options->deadline_s);
     write_positive(w, "budget_usd", page->options->budget_usd);
+    write_positive(w, "power_limit_w", page->options->power_w);
     orr_jw_bool(w, "partial", page->partial);
     orr_jw_begin(w, "assumed", '{');
     const bool ideal = page->options->assumed == NULL;

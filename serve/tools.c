@@ -88,6 +88,7 @@ static const ServeTool tools[] = {
      .arguments = {SCENARIO("scenario", SCENARIO_HELP), SETS,
                    TEXT("deadline", "--deadline", "The latest end, as \"30 days\"."),
                    NUMBER("budget_usd", "--budget-usd", 0, 1e15, "What it may cost, in US dollars."),
+                   NUMBER("power_mw", "--power-mw", 1e-9, 1e9, "Megawatts that it may draw, with hosts and cooling."),
                    LIST("gpus", "--gpus", "Counts of GPUs to try, as [512, 1024]."),
                    LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
                    LIST("accelerators", "--accelerator",

@@ -87,14 +87,14 @@ def _several(values: Any) -> Optional[List[Any]]:
 
 
 def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
-         gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
+         power_mw: Optional[float] = None, gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
          accelerators: "str | Sequence[str] | None" = None, clusters: "str | Sequence[str] | None" = None,
          memory_reserve: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False,
          **fields: Any) -> Plan:
     """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs."""
     with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
-            "deadline": deadline, "budget_usd": budget_usd, "gpus": _several(gpus),
+            "deadline": deadline, "budget_usd": budget_usd, "power_mw": power_mw, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
             "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve,
             "own_runs": own_runs})))

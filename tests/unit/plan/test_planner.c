@@ -229,9 +229,45 @@ static void test_nearest_counts(void)
     plan_clear(&result);
 }
 
+/* Within a limit of power the fastest that draws no more; more power is never slower, and without end it is the fastest of
+ * all. */
+static void test_power(void)
+{
+    const PlanOptions free = {.power_w = 1e12};
+    Plan all = plan(NULL, &free);
+    g_assert_cmpint(all.chosen, ==, all.fastest);
+    double before = INFINITY;
+    for (double mw = 0.1; mw < 2; mw *= 2) {
+        const PlanOptions options = {.power_w = mw * 1e6};
+        Plan result = plan(NULL, &options);
+        const PlanPoint *answer = at(&result, result.chosen);
+        g_assert_cmpfloat(plan_power_w(result.asked, answer->gpus), <=, options.power_w);
+        g_assert_cmpfloat(plan_days(answer), <=, before);
+        for (int i = 0; i < (int)result.points->len; i++)
+            g_assert_true((plan_power_w(result.asked, at(&result, i)->gpus) <= options.power_w) ||
+                          strstr(at(&result, i)->reason, "over the limit") != NULL);
+        before = plan_days(answer);
+        plan_clear(&result);
+    }
+    g_assert_cmpfloat(plan_days(at(&all, all.chosen)), <=, before);
+    /* the board, 100 W of its host, and half as much again for cooling */
+    g_autofree Spec *spec =
+        scenario((const char *const[]){"cluster.pue=1.5", "cluster.host_power_w_per_gpu=100", NULL});
+    g_assert_cmpfloat_with_epsilon(plan_power_w(spec, 8), 8 * (spec->cluster.accelerator.power_w + 100) * 1.5,
+                                   1e-6);
+    GError *error = NULL;
+    Plan none;
+    const PlanOptions little = {.power_w = 100};
+    g_assert_false(plan_run(spec, &little, &none, &error));
+    g_assert_nonnull(strstr(error->message, "one node of 8"));
+    g_error_free(error);
+    plan_clear(&all);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/planner/power", test_power);
     g_test_add_func("/plan/deadline", test_deadline);
     g_test_add_func("/plan/terms", test_terms);
     g_test_add_func("/plan/budget", test_budget);

@@ -1,0 +1,43 @@
+/* plan/plan_question.c - see plan_question.h. */
+#include "plan/plan_question.h"
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/page.h"
+
+enum { LABEL_COLUMN = 14 };
+
+void plan_write_question(const PlanPage *page, GString *out)
+{
+    const Spec *spec = page->spec;
+    const PlanOptions *options = page->options;
+    char tokens[ORR_TEXT_SIZE], parameters[ORR_TEXT_SIZE], batch[ORR_TEXT_SIZE], sequence[ORR_TEXT_SIZE];
+    g_autofree char *title =
+        g_strdup_printf("Plan: %s", spec->name[0] != '\0' ? spec->name : spec->model.name);
+    report_page_entry(out, "", 0, title);
+    const glong width = MIN(g_utf8_strlen(title, -1), report_page_width());
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append_c(out, '\n');
+    g_autofree char *training =
+        g_strdup_printf("%s tokens, %s parameters; %s sequences of %s tokens a step, %s",
+                        orr_text_count(tokens, spec->training.tokens),
+                        orr_text_count(parameters, page->plans[0].textbook.parameters),
+                        report_page_whole(batch, spec->training.global_batch),
+                        report_page_whole(sequence, spec->training.sequence_length),
+                        spec_word(&spec_words_precision, (int)spec->training.precision));
+    report_page_entry(out, "  Training", LABEL_COLUMN, training);
+    g_autoptr(GString) asked = g_string_new(NULL);
+    if (options->deadline_s > 0)
+        g_string_append_printf(asked, "the fewest GPUs that train it in %s",
+                               orr_text_seconds(tokens, options->deadline_s));
+    else if (options->budget_usd > 0 || options->power_w > 0)
+        g_string_append(asked, "the fastest way");
+    else
+        g_string_append(asked, "how long it takes");
+    if (options->budget_usd > 0)
+        g_string_append_printf(asked, " for at most %s USD", report_page_whole(tokens, options->budget_usd));
+    if (options->power_w > 0)
+        g_string_append_printf(asked, " within %.4g MW", options->power_w * 1e-6);
+    report_page_entry(out, "  Asked", LABEL_COLUMN, asked->str);
+}
