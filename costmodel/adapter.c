@@ -179,9 +179,9 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
     const double base = piece == COST_PART_LAYER ? cost_base_bytes(adapter) : 2;
     const CostParams matrices = {.tensor_sharded = all.tensor_sharded},
                      vectors = {.replicated = all.replicated};
-    frozen.dense_bytes = base * cost_rank_dense_params(&matrices, &spec->parallel) +
-                         2 * cost_rank_dense_params(&vectors, &spec->parallel);
-    frozen.expert_bytes = base * cost_rank_expert_params(&all, &spec->parallel);
+    frozen.dense_bytes = base * cost_rank_weights(&matrices, &spec->parallel).dense +
+                         2 * cost_rank_weights(&vectors, &spec->parallel).dense;
+    frozen.expert_bytes = base * cost_rank_weights(&all, &spec->parallel).expert;
     return frozen;
 }
 
@@ -267,8 +267,9 @@ CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer
     if (spec->training.reference != SPEC_REFERENCE_MODEL)
         return bytes;
     const CostParams all = cost_part_params(&spec->model, piece, layer);
-    bytes.dense_bytes = 2 * cost_rank_dense_params(&all, &spec->parallel);
-    bytes.expert_bytes = 2 * cost_rank_expert_params(&all, &spec->parallel);
+    const CostWeights weights = cost_rank_weights(&all, &spec->parallel);
+    bytes.dense_bytes = 2 * weights.dense;
+    bytes.expert_bytes = 2 * weights.expert;
     return bytes;
 }
 

@@ -305,14 +305,26 @@ double cost_parameters(const SpecModel *model, int max_positions_or_0, bool acti
     return total + copy.mtp_layers * piece_total(&copy, COST_PART_MTP, 0, active);
 }
 
-double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel)
+CostWeights cost_rank_weights(const CostParams *params, const SpecParallel *parallel)
 {
     /* the layers of a 2.5D grid hold the same weights */
     const double copies = parallel->tensor_scheme == SPEC_TENSOR_2_5D ? parallel->tensor_depth : 1;
-    return params->tensor_sharded * copies / parallel->tensor + params->replicated;
+    return (CostWeights){.dense = params->tensor_sharded * copies / parallel->tensor + params->replicated,
+                         .expert = params->expert / ((double)parallel->expert * parallel->expert_tensor),
+                         .tensors = params->matrices,
+                         .vectors = params->vectors};
 }
 
-double cost_rank_expert_params(const CostParams *params, const SpecParallel *parallel)
+void cost_weights_add(CostWeights *sum, const CostWeights *term)
 {
-    return params->expert / ((double)parallel->expert * parallel->expert_tensor);
+    sum->dense += term->dense;
+    sum->expert += term->expert;
+    sum->tensors += term->tensors;
+    sum->vectors += term->vectors;
+}
+
+CostWeights cost_weights_without(const CostWeights *sum, const CostWeights *term)
+{
+    return (CostWeights){sum->dense - term->dense, sum->expert - term->expert, sum->tensors - term->tensors,
+                         sum->vectors - term->vectors};
 }

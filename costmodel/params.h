@@ -58,8 +58,23 @@ int cost_layer_kind(const SpecModel *model, int layer);
 /* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */
 double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active);
 
-/* Parameters that one rank holds of a piece. */
-double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel);
-double cost_rank_expert_params(const CostParams *params, const SpecParallel *parallel);
+/* Parameters that a rank holds and trains (before ZeRO): of a piece, a bucket, a stage, or all of its own. */
+typedef struct CostWeights {
+    double dense;  /* with copies on all data-parallel and context-parallel ranks */
+    double expert; /* of routed experts: with copies on the ranks of the same expert rank alone */
+    int tensors;   /* for per-tensor kernels of unfused optimizers */
+    int vectors;   /* those of them with one dimension */
+} CostWeights;
+
+/* What one rank holds of a piece. */
+CostWeights cost_rank_weights(const CostParams *params, const SpecParallel *parallel);
+void cost_weights_add(CostWeights *sum, const CostWeights *term);
+/* All of `sum` but `term`. */
+CostWeights cost_weights_without(const CostWeights *sum, const CostWeights *term);
+/* Elements, dense and of experts. */
+static inline double cost_weights_count(const CostWeights *weights)
+{
+    return weights->dense + weights->expert;
+}
 
 #endif

@@ -134,14 +134,18 @@ static bool shards_replace_sums(const Spec *spec)
            !spec->execution.framework.data_parallel.reduce_each_microbatch;
 }
 
-CostStates cost_states(const Spec *spec, double dense, double expert)
+double cost_shard_count(const Spec *spec, const CostWeights *weights)
+{
+    return weights->dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
+           weights->expert / cost_shard_degree(spec, cost_expert_replicas(spec));
+}
+
+CostStates cost_states(const Spec *spec, const CostWeights *weights)
 {
     const CostRecipe recipe = cost_recipe(spec);
     const int zero = spec->parallel.zero;
     const double moments = recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
-    const double dense_shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec));
-    const double expert_shard = expert / cost_shard_degree(spec, cost_expert_replicas(spec));
-    const double all = dense + expert, shard = dense_shard + expert_shard;
+    const double all = cost_weights_count(weights), shard = cost_shard_count(spec, weights);
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
         .gradients_bytes = (recipe.gradients - cost_passing_gradient_bytes(spec)) *
@@ -162,17 +166,16 @@ double cost_unsharded_gradient_bytes(const Spec *spec)
     return cost_reduces_each_microbatch(spec) ? wire : fmin(wire, cost_recipe(spec).gradients);
 }
 
-double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert)
+double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const double shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
-                         expert / cost_shard_degree(spec, cost_expert_replicas(spec));
-    const double bucket =
-        fmin(framework->allocator.bucket_copy_elements, dense + expert) * cost_gradient_wire_bytes(spec);
+    const double bucket = fmin(framework->allocator.bucket_copy_elements, cost_weights_count(weights)) *
+                          cost_gradient_wire_bytes(spec);
     const bool reduced = spec_gpus(spec) > spec->parallel.tensor * spec->parallel.pipeline;
-    return (reduced ? bucket : 0) + (spec->training.gradient_dtype == SPEC_FP32
-                                         ? 0
-                                         : framework->optimizer.optimizer_flat_bytes * shard);
+    return (reduced ? bucket : 0) +
+           (spec->training.gradient_dtype == SPEC_FP32
+                ? 0
+                : framework->optimizer.optimizer_flat_bytes * cost_shard_count(spec, weights));
 }
 
 bool cost_keeps_gathered(const Spec *spec)
@@ -230,13 +233,11 @@ static double bucket_copies_s(const Spec *spec, double parameters)
                       : 0;
 }
 
-double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices)
+double cost_optimizer_s(const Spec *spec, const CostWeights *weights)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const double shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
-                         expert / cost_shard_degree(spec, cost_expert_replicas(spec));
-    const double all = dense + expert;
-    const double owned = spec->parallel.zero >= 1 ? shard : all;
+    const double all = cost_weights_count(weights);
+    const double owned = spec->parallel.zero >= 1 ? cost_shard_count(spec, weights) : all;
     /* clipping reads every gradient twice more: its norm, and its scaling */
     const double clip = framework->optimizer.grad_norm_clip ? cost_recipe(spec).gradients : 0;
     const double adam = cost_optimizer_bytes_per_parameter(spec) * framework->optimizer.optimizer_streams;
@@ -245,7 +246,7 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_OPTIMIZER, passes * bytes);
-    const double launches = framework->optimizer.optimizer_fused ? 16 : 8.0 * matrices;
+    const double launches = framework->optimizer.optimizer_fused ? 16 : 8.0 * weights->tensors;
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */

@@ -7,6 +7,7 @@
 #ifndef ORR_COSTMODEL_STATES_H
 #define ORR_COSTMODEL_STATES_H
 
+#include "costmodel/params.h"
 #include "spec/spec.h"
 
 /* Bytes a parameter. */
@@ -30,8 +31,11 @@ typedef struct CostStates {
  * leave them out. 0 where gradients are sharded. */
 double cost_passing_gradient_bytes(const Spec *spec);
 
-/* States of a rank that holds `dense` and `expert` parameters (before ZeRO). */
-CostStates cost_states(const Spec *spec, double dense, double expert);
+/* States of a rank that holds these weights (before ZeRO). */
+CostStates cost_states(const Spec *spec, const CostWeights *weights);
+
+/* Of them, what a rank owns: its shard of what ZeRO shards. */
+double cost_shard_count(const Spec *spec, const CostWeights *weights);
 
 /* Ranks that share dense (data x context) and expert parameters, and over how many ZeRO shards them. */
 int cost_dense_replicas(const Spec *spec);
@@ -44,9 +48,9 @@ int cost_shard_degree(const Spec *spec, int replicas);
 double cost_unsharded_gradient_bytes(const Spec *spec);
 
 /* Flat copies of gradients that live only between the last backward and the end of the optimizer step, on a rank that
- * holds `dense` and `expert` parameters: one bucket on its way to the wire, and the shard's 16-bit sums in fp32. No
+ * holds these weights: one bucket on its way to the wire, and the shard's 16-bit sums in fp32. No
  * cached block of an activation is as large, so the allocator reserves them besides. */
-double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert);
+double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights);
 
 /* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
  * micro-batch, so that no micro-batch waits for the network. */
@@ -63,8 +67,8 @@ bool cost_shards_gradients(const Spec *spec);
 
 /* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec);
-/* Seconds of the optimizer step on a rank that holds `dense` and `expert` parameters in `matrices` tensors. */
-double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices);
+/* Seconds of the optimizer step on a rank that holds these weights. */
+double cost_optimizer_s(const Spec *spec, const CostWeights *weights);
 
 /* Weights and residual stream in fp32 around 16-bit products (`autocast`). Never in fp32 training. */
 bool cost_autocasts(const Spec *spec);

@@ -166,7 +166,8 @@ static void write_activations(Parts *parts, const char *layer, const SimSegment 
 
 static void write_states(Parts *parts, const char *layer, const SimSegment *segment)
 {
-    const CostStates states = cost_states(parts->report->spec, segment->dense_params, segment->expert_params);
+    const CostWeights weights = {.dense = segment->dense_params, .expert = segment->expert_params};
+    const CostStates states = cost_states(parts->report->spec, &weights);
     write_line(parts, parts->stage, layer, "", SIM_MEM_WEIGHTS, 0, llround(states.weights_bytes));
     write_line(parts, parts->stage, layer, "", SIM_MEM_GRADIENTS, 0, llround(states.gradients_bytes));
     write_line(parts, parts->stage, layer, "", SIM_MEM_OPTIMIZER, 0,

@@ -11,25 +11,20 @@
 
 /* A bucket's durations, kept once. */
 typedef struct Bucket {
-    double dense, expert;
-    int matrices, zero, zero_group_gpus;
+    CostWeights weights; /* tensors are counted where they cost something */
+    int zero, zero_group_gpus;
     int degrees[9]; /* and the order of the ranks, the kind of GPUs, the precision */
     SimBucketWork reduce, gather;
 } Bucket;
-
-typedef struct Params {
-    double dense, expert;
-    int matrices;
-} Params;
 
 static guint bucket_hash(gconstpointer key)
 {
     const Bucket *b = key;
     uint64_t hash = 1469598103934665603u;
-    const double sizes[] = {b->dense, b->expert};
+    const double sizes[] = {b->weights.dense, b->weights.expert};
     uint64_t bits[2];
     memcpy(bits, sizes, sizeof bits);
-    const uint64_t words[] = {bits[0], bits[1], (uint64_t)b->matrices, (uint64_t)b->zero,
+    const uint64_t words[] = {bits[0], bits[1], (uint64_t)b->weights.tensors, (uint64_t)b->zero,
                               (uint64_t)b->zero_group_gpus};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
@@ -41,8 +36,10 @@ static guint bucket_hash(gconstpointer key)
 static gboolean bucket_equal(gconstpointer left, gconstpointer right)
 {
     const Bucket *a = left, *b = right;
-    return a->dense >= b->dense && a->dense <= b->dense && a->expert >= b->expert && a->expert <= b->expert &&
-           a->matrices == b->matrices && a->zero == b->zero && a->zero_group_gpus == b->zero_group_gpus &&
+    const CostWeights *one = &a->weights, *other = &b->weights;
+    return one->dense >= other->dense && one->dense <= other->dense && one->expert >= other->expert &&
+           one->expert <= other->expert && one->tensors == other->tensors && one->vectors == other->vectors &&
+           a->zero == b->zero && a->zero_group_gpus == b->zero_group_gpus &&
            memcmp(a->degrees, b->degrees, sizeof a->degrees) == 0;
 }
 
@@ -59,33 +56,25 @@ const Spec *search_spec_of_rank(SearchWorker *worker, int rank)
     return worker->own_spec;
 }
 
-static const Bucket *bucket_of(SearchWorker *worker, int rank, Params params)
+static const Bucket *bucket_of(SearchWorker *worker, int rank, const CostWeights *weights)
 {
     const SpecParallel *parallel = &worker->spec.parallel;
-    Bucket key = {.dense = params.dense,
-                  .expert = params.expert,
-                  .matrices = worker->rules.counts_tensors ? params.matrices : 0,
-                  .zero = parallel->zero,
-                  .zero_group_gpus = parallel->zero_group_gpus,
-                  .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline, worker->group->order,
-                              worker->kind_of_rank[rank], worker->group->precision}};
+    const int counted = worker->rules.counts_tensors ? 1 : 0;
+    Bucket key = {
+        .weights = {weights->dense, weights->expert, counted * weights->tensors, counted * weights->vectors},
+        .zero = parallel->zero,
+        .zero_group_gpus = parallel->zero_group_gpus,
+        .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
+                    parallel->expert_tensor, parallel->pipeline, worker->group->order,
+                    worker->kind_of_rank[rank], worker->group->precision}};
     const Bucket *known = g_hash_table_lookup(worker->buckets, &key);
     if (known != NULL)
         return known;
-    sim_step_bucket(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices,
-                    &key.reduce, &key.gather);
+    sim_step_bucket(search_spec_of_rank(worker, rank), weights, &key.reduce, &key.gather);
     Bucket *bucket = g_new(Bucket, 1);
     *bucket = key;
     g_hash_table_insert(worker->buckets, bucket, bucket);
     return bucket;
-}
-
-static void add_params(Params *sum, double dense, double expert, int matrices)
-{
-    sum->dense += dense;
-    sum->expert += expert;
-    sum->matrices += matrices;
 }
 
 typedef struct Stage { /* what its buckets take */
@@ -118,9 +107,9 @@ static void take_sms(const Bucket *times, Stage *stage)
     stage->gather_sms_ps += times->gather.sms_ps;
 }
 
-static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
+static void close_bucket(SearchWorker *worker, CostWeights *bucket, Stage *stage)
 {
-    const Bucket *times = bucket_of(worker, stage->rank, *bucket);
+    const Bucket *times = bucket_of(worker, stage->rank, bucket);
     take_sms(times, stage);
     if (stage->gather_ps == 0) {
         stage->last_gather_ps = times->gather.ps;
@@ -135,56 +124,55 @@ static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
     stage->gather_load_ps += times->gather.load_ps;
     stage->one_link &=
         times->reduce.network == SIM_RESOURCE_SCALE_OUT && times->gather.network == SIM_RESOURCE_SCALE_OUT;
-    *bucket = (Params){0};
+    *bucket = (CostWeights){0};
 }
 
 typedef struct Filling {
-    Params bucket;
+    CostWeights bucket;
     bool open;
     StepFilling rule;
 } Filling;
 
-static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, double expert, int matrices,
-                        Stage *stage)
+static void fill_bucket(SearchWorker *worker, Filling *filling, const CostWeights *segment, Stage *stage)
 {
-    Params *bucket = &filling->bucket;
-    add_params(bucket, dense, expert, matrices);
-    filling->open = !step_completes_bucket(&filling->rule, bucket->dense + bucket->expert);
+    CostWeights *bucket = &filling->bucket;
+    cost_weights_add(bucket, segment);
+    filling->open = !step_completes_bucket(&filling->rule, cost_weights_count(bucket));
     if (!filling->open)
         close_bucket(worker, bucket, stage);
 }
 
-static Params stage_params(const SearchWorker *worker, int index)
+/* Of the layers from `from` up to `to`. */
+static CostWeights layers_weights(const SearchCosts *costs, int from, int to)
+{
+    return cost_weights_without(&costs->weights[to], &costs->weights[from]);
+}
+
+static CostWeights stage_weights(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last;
-    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    Params params = {costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
-                     (int)(costs->matrices[to] - costs->matrices[from])};
+    CostWeights weights =
+        layers_weights(costs, worker->partition->first[index], worker->partition->first[index + 1]);
     if (index == 0)
-        add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
+        cost_weights_add(&weights, &costs->first.weights);
     if (index + 1 == worker->stages) {
-        const SearchModelEnd *mtp = &costs->mtp;
-        const int count = worker->spec.model.mtp_layers;
-        add_params(&params, last->dense, last->expert, last->matrices);
-        add_params(&params, count * mtp->dense, count * mtp->expert, count * mtp->matrices);
+        cost_weights_add(&weights, &last->weights);
+        for (int i = 0; i < worker->spec.model.mtp_layers; i++)
+            cost_weights_add(&weights, &costs->mtp.weights);
     }
-    return params;
+    return weights;
 }
 
 /* The stage's first segment: the embedding, a layer, or of a stage without layers the end of the model. */
-static Params first_segment(const SearchWorker *worker, int index)
+static CostWeights first_segment(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
     const SearchModelEnd *end = index == 0                          ? &costs->first
                                 : worker->spec.model.mtp_layers > 0 ? &costs->mtp
                                                                     : &costs->last;
-    if (index > 0 && to > from)
-        return (Params){costs->dense[from + 1] - costs->dense[from],
-                        costs->expert[from + 1] - costs->expert[from],
-                        (int)(costs->matrices[from + 1] - costs->matrices[from])};
-    return (Params){end->dense, end->expert, end->matrices};
+    return index > 0 && to > from ? layers_weights(costs, from, from + 1) : end->weights;
 }
 
 /* Durations of pieces are rounded one by one. */
@@ -210,13 +198,13 @@ static int64_t behind_last_bucket_ps(const SearchWorker *worker, int index)
     int layer = to;
     if (full <= 0 || worker->rules.fill == STEP_FILL_TENSORS_FIRST)
         return 0;
-    double held = tail ? stage_params(worker, index).dense - (costs->dense[to] - costs->dense[from]) -
-                             (index == 0 ? costs->first.dense : 0)
+    double held = tail ? stage_weights(worker, index).dense - layers_weights(costs, from, to).dense -
+                             (index == 0 ? costs->first.weights.dense : 0)
                        : 0;
     if (held >= full)
         return 0;
     while (layer > from && held < full)
-        held += costs->dense[layer] - costs->dense[layer - 1], layer--;
+        held += layers_weights(costs, layer - 1, layer).dense, layer--;
     return own->forward_ps[to] - own->forward_ps[held >= full ? layer : from] +
            (tail ? own->last.forward_ps : 0);
 }
@@ -225,8 +213,9 @@ static int64_t behind_last_bucket_ps(const SearchWorker *worker, int index)
  * first segment are whole after it alone. Tested: /search-offload/dealt-buckets */
 static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
 {
-    const Bucket all = *bucket_of(worker, rank, stage_params(worker, index));
-    const Bucket last = *bucket_of(worker, rank, first_segment(worker, index));
+    const CostWeights whole = stage_weights(worker, index), first = first_segment(worker, index);
+    const Bucket all = *bucket_of(worker, rank, &whole);
+    const Bucket last = *bucket_of(worker, rank, &first);
     const int64_t gather_ps = rounded_down(all.gather.ps);
     return (Stage){.rank = rank,
                    .reduce_ps = rounded_down(all.reduce.ps),
@@ -241,10 +230,10 @@ static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
 static Stage with_root(SearchWorker *worker, Filling *filling, const SearchModelEnd *last,
                        const Stage *layers)
 {
-    const SearchModelEnd *first = &worker->costs->first;
+    CostWeights root = worker->costs->first.weights;
     Stage stage = *layers;
-    fill_bucket(worker, filling, first->dense + last->dense, first->expert + last->expert,
-                first->matrices + last->matrices, &stage);
+    cost_weights_add(&root, &last->weights);
+    fill_bucket(worker, filling, &root, &stage);
     stage.last_gather_ps = stage.gather_ps - layers->gather_ps;
     stage.last_gather_load_ps = stage.gather_load_ps - layers->gather_load_ps;
     stage.last_gather_sms_ps = stage.gather_sms_ps - layers->gather_sms_ps;
@@ -266,34 +255,33 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
     const bool root = worker->rules.root_unit;
     if (index + 1 == worker->stages) {
         if (!root)
-            fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
+            fill_bucket(worker, &filling, &last->weights, &stage);
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)
-            fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
+            fill_bucket(worker, &filling, &mtp->weights, &stage);
         stage.passes_ps = own->last.forward_ps;
     }
     for (int layer = to - 1; layer >= from; layer--) {
         stage.passes_ps += own->forward_ps[layer + 1] - own->forward_ps[layer];
-        fill_bucket(worker, &filling, costs->dense[layer + 1] - costs->dense[layer],
-                    costs->expert[layer + 1] - costs->expert[layer],
-                    (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
+        const CostWeights weights = layers_weights(costs, layer, layer + 1);
+        fill_bucket(worker, &filling, &weights, &stage);
     }
     if (root)
         return with_root(worker, &filling, last, &stage);
     if (index == 0)
-        fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
+        fill_bucket(worker, &filling, &first->weights, &stage);
     if (filling.open)
         close_bucket(worker, &filling.bucket, &stage);
     return stage;
 }
 
-static Params rank_params(const SearchWorker *worker, int rank)
+static CostWeights rank_weights(const SearchWorker *worker, int rank)
 {
-    Params params = {0};
+    CostWeights weights = {0};
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
-        const Params stage = stage_params(worker, search_stage_of_rank(worker, rank, chunk));
-        add_params(&params, stage.dense, stage.expert, stage.matrices);
+        const CostWeights stage = stage_weights(worker, search_stage_of_rank(worker, rank, chunk));
+        cost_weights_add(&weights, &stage);
     }
-    return params;
+    return weights;
 }
 
 static double workspace_bytes(const SearchWorker *worker, int rank)
@@ -318,20 +306,20 @@ static void fill_offloaded_states(const SearchWorker *worker, int rank, const Co
 
 static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *data)
 {
-    const Params params = rank_params(worker, rank);
-    const CostStates states = cost_states(&worker->spec, params.dense, params.expert);
+    const CostWeights weights = rank_weights(worker, rank);
+    const double count = cost_weights_count(&weights);
+    const CostStates states = cost_states(&worker->spec, &weights);
     if (spec_offloads_states(&worker->spec.offload)) {
         fill_offloaded_states(worker, rank, &states, data);
         return;
     }
     data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
                          workspace_bytes(worker, rank) - 1;
-    data->whole_bytes = (params.dense + params.expert) *
-                            (cost_unsharded_gradient_bytes(&worker->spec) +
-                             (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
+    data->whole_bytes = count * (cost_unsharded_gradient_bytes(&worker->spec) +
+                                 (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
                         64;
     data->gathered_bytes = worker->rules.sharded_weights && !worker->rules.reshards_after_forward
-                               ? (params.dense + params.expert) * cost_weight_wire_bytes(&worker->spec) - 64
+                               ? count * cost_weight_wire_bytes(&worker->spec) - 64
                                : 0;
 }
 
@@ -340,7 +328,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
     /* of a unit, and of the last, in one micro-batch */
     const int64_t often = step_gathers_of(&worker->rules, false, 1),
                   last = step_gathers_of(&worker->rules, true, 1);
-    const Params params = rank_params(worker, rank);
+    const CostWeights weights = rank_weights(worker, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
         const Stage stage = stage_buckets(worker, rank, search_stage_of_rank(worker, rank, chunk));
         data->reduce_ps += stage.reduce_ps;
@@ -361,8 +349,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
             data->wait_ps = gathers_wait_ps(worker, search_stage_of_rank(worker, rank, chunk), &stage);
         }
     }
-    data->optimizer_ps = sim_ps(
-        cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices));
+    data->optimizer_ps = sim_ps(cost_optimizer_s(search_spec_of_rank(worker, rank), &weights));
 }
 
 /* Samples that are the same rank share one. */

@@ -193,9 +193,7 @@ void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers)
                            .weight_ps = numbers(arena, layers),
                            .ahead = splits_new(arena, layers),
                            .back = splits_new(arena, layers),
-                           .dense = ORR_ARENA_NEW(arena, double, layers + 1),
-                           .expert = ORR_ARENA_NEW(arena, double, layers + 1),
-                           .matrices = numbers(arena, layers)};
+                           .weights = ORR_ARENA_NEW(arena, CostWeights, layers + 1)};
     for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         costs->recompute_ps[kind] = numbers(arena, layers);
         costs->again[kind] = splits_new(arena, layers);
@@ -222,11 +220,10 @@ static void sum_layer(SearchCosts *costs, int layer, const SearchLayer *row)
     sum(costs->forward_ps, layer, row->forward_ps);
     sum(costs->input_ps, layer, row->input_ps);
     sum(costs->weight_ps, layer, row->weight_ps);
-    sum(costs->matrices, layer, row->matrices);
     sum_split(&costs->ahead, layer, &row->ahead);
     sum_split(&costs->back, layer, &row->back);
-    costs->dense[layer + 1] = costs->dense[layer] + row->dense;
-    costs->expert[layer + 1] = costs->expert[layer] + row->expert;
+    costs->weights[layer + 1] = costs->weights[layer];
+    cost_weights_add(&costs->weights[layer + 1], &row->weights);
     for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         const SearchLayerRecompute *again = &row->again[kind];
         const SearchMemory *memory = &costs->memory[kind];
@@ -251,9 +248,7 @@ void search_tables_unpack(SearchTables *tables, int index, int kind, SearchCosts
     costs->weight_ps = room.weight_ps;
     costs->ahead = room.ahead;
     costs->back = room.back;
-    costs->dense = room.dense;
-    costs->expert = room.expert;
-    costs->matrices = room.matrices;
+    costs->weights = room.weights;
     memcpy(costs->recompute_ps, room.recompute_ps, sizeof costs->recompute_ps);
     memcpy(costs->again, room.again, sizeof costs->again);
     memcpy(costs->memory, room.memory, sizeof costs->memory);

@@ -8,6 +8,7 @@
 #ifndef ORR_SEARCH_COSTS_H
 #define ORR_SEARCH_COSTS_H
 
+#include "costmodel/params.h"
 #include "search/space.h"
 
 /* How much of a layer runs again in the backward. */
@@ -37,8 +38,8 @@ typedef struct SearchModelEnd { /* embedding, or multi-token prediction and head
     int64_t forward_ps, input_ps, weight_ps;
     SearchTimeSplit ahead, back; /* forward; both gradients */
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
-    double dense, expert; /* parameters of a rank */
-    int matrices, segments;
+    CostWeights weights; /* of a rank */
+    int segments;
 } SearchModelEnd;
 
 typedef struct SearchCosts {
@@ -58,8 +59,7 @@ typedef struct SearchCosts {
     int64_t workspace_bytes,
         last_workspace_bytes;      /* static, on the last rank and elsewhere, without layers */
     int64_t layer_workspace_bytes; /* that a rank with layers has at least besides */
-    double *dense, *expert;        /* parameters, prefix sums */
-    int64_t *matrices;
+    CostWeights *weights;          /* prefix sums [layers + 1] */
 } SearchCosts;
 
 /* One micro-batch on the whole model without recomputation. */

@@ -92,9 +92,7 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
     if (probe->first) {
         const CostParams params = cost_trained_params(probe->spec, COST_PART_LAYER, layer);
         *row = passes;
-        row->dense = cost_rank_dense_params(&params, &probe->spec->parallel);
-        row->expert = cost_rank_expert_params(&params, &probe->spec->parallel);
-        row->matrices = params.matrices;
+        row->weights = cost_rank_weights(&params, &probe->spec->parallel);
     }
     less_of_passes(row, &passes);
     SearchLayerRecompute *again = &row->again[probe->again];
@@ -111,9 +109,8 @@ static void end_params(const Probe *probe, CostModelPart piece, bool tied, Searc
     g_autofree Spec *own = g_memdup2(probe->spec, sizeof *probe->spec);
     own->model.tied_embeddings = tied;
     const CostParams params = cost_trained_params(own, piece, 0);
-    end->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
-    end->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
-    end->matrices += params.matrices;
+    const CostWeights weights = cost_rank_weights(&params, &probe->spec->parallel);
+    cost_weights_add(&end->weights, &weights);
 }
 
 /* Segments of a probe: embedding, layers (on one or two stages), multi-token prediction, head. */

@@ -17,8 +17,7 @@ typedef struct SearchLayer {
     int64_t forward_ps, input_ps, weight_ps;
     SearchTimeSplit ahead, back;
     SearchLayerRecompute again[SEARCH_RECOMPUTED_COUNT];
-    double dense, expert; /* parameters */
-    int64_t matrices;
+    CostWeights weights;
 } SearchLayer;
 
 /* Fills in everything but the sums of `ret_costs`, and a row of `ret_rows` [layers], zero before, for every layer.

@@ -32,7 +32,7 @@ static void push(Tensors *tensors, int segment, double elements)
 static void push_segment(const Step *step, int stage, int i, int layer, Tensors *tensors)
 {
     const SimStage *of = &step->plan->stages[stage];
-    const double dense = step->params[stage][i].dense;
+    const double dense = step->params[stage][i].weights.dense;
     const int before = tensors->count;
     double left = dense;
     CostGraph graph;
@@ -87,11 +87,11 @@ void step_deal_buckets(const Step *step, int stage, const StepPolicy *policy, St
             begins[bucket[k]] = segment;
         StepParams *complete = &ret_complete[begins[bucket[k]]];
         complete->buckets += opens;
-        complete->dense += tensors.elements[k];
+        complete->weights.dense += tensors.elements[k];
         if (segment != seen) { /* what is counted by segments goes with its first tensor */
-            complete->expert += step->params[stage][segment].expert;
-            complete->matrices += step->params[stage][segment].matrices;
-            complete->vectors += step->params[stage][segment].vectors;
+            complete->weights.expert += step->params[stage][segment].weights.expert;
+            complete->weights.tensors += step->params[stage][segment].weights.tensors;
+            complete->weights.vectors += step->params[stage][segment].weights.vectors;
         }
         seen = segment;
     }

@@ -42,10 +42,10 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
 static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams *params)
 {
     if (spec->parallel.zero < 3 || !spec->execution.framework.data_parallel.gathers_each_tensor ||
-        params->matrices < 2) {
+        params->weights.tensors < 2) {
         return 1;
     }
-    return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
+    return MAX(1, params->weights.tensors - (op == COST_ALL_GATHER ? params->weights.vectors : 0));
 }
 
 static double list_host_s(const Spec *spec, int tensors, int ranks)
@@ -65,9 +65,9 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
         spec->parallel.zero < (framework->data_parallel.gathers_each_tensor ? 3 : 1)) {
         return;
     }
-    const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
+    const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->weights.tensors;
     const double bytes =
-        (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
+        cost_weights_count(&params->weights) * wire_bytes * framework->data_parallel.tensor_list_copies;
     double seconds = list_host_s(spec, tensors, ranks);
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
@@ -79,7 +79,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
 static int buckets_of(const Spec *spec, const StepParams *params, double wire_bytes)
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
-    const double bytes = (params->dense + params->expert) * wire_bytes;
+    const double bytes = cost_weights_count(&params->weights) * wire_bytes;
     if (params->buckets > 0)
         return params->buckets;
     const bool cuts = recipe->cuts_layers && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
@@ -90,10 +90,10 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
     const int whole = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
-    const int pieces = whole * MAX(1, params->tiles), tensors = params->matrices - params->vectors;
+    const int pieces = whole * MAX(1, params->tiles), tensors = params->weights.tensors - params->weights.vectors;
     const bool sharded = op == COST_ALL_GATHER && spec->parallel.zero >= 3; /* frozen weights too, as they are stored */
-    const double dense = params->dense * wire_bytes + (sharded ? params->frozen.dense_bytes : 0),
-                 experts = params->expert * wire_bytes + (sharded ? params->frozen.expert_bytes : 0);
+    const double dense = params->weights.dense * wire_bytes + (sharded ? params->frozen.dense_bytes : 0),
+                 experts = params->weights.expert * wire_bytes + (sharded ? params->frozen.expert_bytes : 0);
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, dense, tensors, pieces);
     const SimWork expert = over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, experts, tensors, whole);
     step_add_work(&work, &expert);
@@ -106,7 +106,7 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
 static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
 {
     const double limit = spec->execution.framework.data_parallel.bucket_bytes;
-    const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
+    const double bytes = cost_weights_count(&params->weights) * cost_gradient_wire_bytes(spec);
     const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
     return sim_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
@@ -122,7 +122,7 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     const SpecFramework *framework = &spec->execution.framework;
     const bool scatter = framework->data_parallel.reduce_scatter &&
                          zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
-    segment->grad_reduce = step_compresses(spec) ? step_compressed_reduce(spec, scatter, params->dense)
+    segment->grad_reduce = step_compresses(spec) ? step_compressed_reduce(spec, scatter, params->weights.dense)
                                                  : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
                                                         params, cost_gradient_wire_bytes(spec));
     sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
@@ -146,28 +146,11 @@ static SimBucketWork bucket_work(const SimWork *work)
                            .sms_ps = sms_ps};
 }
 
-/* Norms and biases among `tensors`, as many as layers of any kind have: no more are left out of a gather. */
-static int vectors_among(const Spec *spec, int tensors)
-{
-    unsigned seen = 0;
-    double most = 0;
-    for (int layer = 0; layer < spec->model.layers; layer++) {
-        const unsigned kind = 1u << cost_layer_kind(&spec->model, layer);
-        if ((seen & kind) == 0) {
-            const CostParams params = cost_trained_params(spec, COST_PART_LAYER, layer);
-            most = fmax(most, (double)params.vectors / MAX(params.matrices, 1));
-        }
-        seen |= kind;
-    }
-    return (int)lround(most * tensors);
-}
-
-void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
+void sim_step_bucket(const Spec *spec, const CostWeights *weights, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather)
 {
     SimSegment segment = {0};
-    const StepParams params = {
-        .dense = dense, .expert = expert, .matrices = matrices, .vectors = vectors_among(spec, matrices)};
+    const StepParams params = {.weights = *weights};
     set_communication(spec, &segment, &params);
     if (spec->parallel.zero >= 3)
         step_apply_zeropp(spec, &params, &segment);
@@ -179,10 +162,7 @@ void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices
 
 void step_add_params(StepParams *sum, const StepParams *term)
 {
-    sum->dense += term->dense;
-    sum->expert += term->expert;
-    sum->matrices += term->matrices;
-    sum->vectors += term->vectors;
+    cost_weights_add(&sum->weights, &term->weights);
     sum->frozen.dense_bytes += term->frozen.dense_bytes;
     sum->frozen.expert_bytes += term->frozen.expert_bytes;
     sum->reference.dense_bytes += term->reference.dense_bytes;
@@ -252,7 +232,7 @@ static double first_product_params(const Spec *spec)
 static double last_product_params(const Spec *spec, const StepParams *params)
 {
     const SpecModel *model = &spec->model;
-    return params->expert > 0 ? params->expert / (model->gated_mlp ? 3 : 2)
+    return params->weights.expert > 0 ? params->weights.expert / (model->gated_mlp ? 3 : 2)
                               : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
 }
 
@@ -262,7 +242,7 @@ static void gather_reference(const Spec *spec, const StepParams *params, SimSegm
     if (!cost_runs_reference(spec))
         return;
     const bool second = spec->training.reference == SPEC_REFERENCE_MODEL;
-    const StepParams wanted = {.frozen = second ? params->reference : params->frozen, .matrices = params->matrices};
+    const StepParams wanted = {.frozen = second ? params->reference : params->frozen, .weights = {.tensors = params->weights.tensors}};
     const SimWork more = both(spec, COST_ALL_GATHER, &wanted, 0);
     if (!segment->backward_gathers_apart)
         segment->backward_gather = segment->param_gather;
@@ -273,7 +253,7 @@ static void gather_reference(const Spec *spec, const StepParams *params, SimSegm
 /* What is gathered of a unit, in weights of the wire's type. */
 static double gathered_params(const Spec *spec, const StepParams *params)
 {
-    return params->dense + params->expert +
+    return cost_weights_count(&params->weights) +
            (params->frozen.dense_bytes + params->frozen.expert_bytes) / cost_weight_wire_bytes(spec);
 }
 
@@ -299,7 +279,7 @@ static void add_first_gathers(const Spec *spec, const StepParams *params, bool a
 /* Parameters of a unit that are gathered at once: one tile of each matrix, but experts, whose products are grouped. */
 static double parameters_at_once(const StepParams *params)
 {
-    return params->dense / MAX(1, params->tiles) + params->expert;
+    return params->weights.dense / MAX(1, params->tiles) + params->weights.expert;
 }
 
 static double frozen_bytes(const StepParams *params)
@@ -315,7 +295,7 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         SimSegment *segment = &out->segments[i];
         StepParams *params = &step->params[stage][i];
         const bool layer = i >= out->first_layer && i < out->first_layer + out->layers;
-        const double count = params->dense + params->expert;
+        const double count = cost_weights_count(&params->weights);
         params->tiles = layer ? cost_weight_tiles(step->spec) : 1;
         const double at_once = parameters_at_once(params);
         set_communication(step->spec, segment, params);
@@ -363,10 +343,10 @@ static void join_root(const Step *step, int stage, const StepPolicy *policy)
 static void complete_bucket(const Spec *spec, const StepParams *bucket, SimSegment *segment)
 {
     set_communication(spec, segment, bucket);
-    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, sim_ps(step_select_s(spec, bucket->dense)));
+    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, sim_ps(step_select_s(spec, bucket->weights.dense)));
     if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
         segment->unsharded_grad_bytes =
-            step_bytes((bucket->dense + bucket->expert) * cost_unsharded_gradient_bytes(spec));
+            step_bytes(cost_weights_count(&bucket->weights) * cost_unsharded_gradient_bytes(spec));
 }
 
 /* What leaves with every micro-batch is copied on its way in every one, as under ZeRO-3. */
@@ -376,7 +356,7 @@ static void copy_gradients(const Step *step, int stage, const StepPolicy *policy
     for (int i = 0; i < out->segment_count && step_reduces_each(policy); i++) {
         const StepParams *params = &step->params[stage][i];
         sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
-                       copies_ps(step->spec, gradient_passes(step->spec), params->dense + params->expert));
+                       copies_ps(step->spec, gradient_passes(step->spec), cost_weights_count(&params->weights)));
     }
 }
 
@@ -389,7 +369,7 @@ static void fill_buckets(const Step *step, int stage, const StepPolicy *policy)
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
         step_add_params(&bucket, &step->params[stage][i]);
-        if (step_completes_bucket(&filling, bucket.dense + bucket.expert) || i == 0) {
+        if (step_completes_bucket(&filling, cost_weights_count(&bucket.weights)) || i == 0) {
             complete_bucket(step->spec, &bucket, &out->segments[i]);
             bucket = (StepParams){0};
         }

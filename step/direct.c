@@ -19,7 +19,7 @@ static double read_bytes(const Step *step, int stage, int piece)
     const double rows = 128 * sqrt((double)step->spec->cluster.accelerator.sm_count);
     if (stage == 0 && piece == 0)
         return fmin(shape->tokens, (double)step->spec->model.vocab) * shape->hidden * width;
-    return (params->dense + params->expert) * width * fmax(1, shape->tokens / rows);
+    return cost_weights_count(&params->weights) * width * fmax(1, shape->tokens / rows);
 }
 
 void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOffload *offloads)

@@ -14,8 +14,7 @@
 
 /* Parameters of one segment on one rank. */
 typedef struct StepParams {
-    double dense, expert;
-    int matrices, vectors; /* tensors; those of them with one dimension */
+    CostWeights weights;
     int tiles;             /* in which they are gathered and reduced, one after the other; 0: at once */
     CostFrozen frozen;     /* beside them: neither reduced nor updated */
     CostFrozen reference;  /* of a second model, whose forward alone runs */

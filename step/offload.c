@@ -111,13 +111,6 @@ static void fill_tiers(Step *step)
         step->plan->tier_sharers[i] = i == SIM_TIER_GPU ? 1 : cluster->gpus_per_node;
 }
 
-/* Parameters whose states a rank owns: its shard under ZeRO. */
-static double owned(const Spec *spec, const StepParams *params)
-{
-    return params->dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
-           params->expert / cost_shard_degree(spec, cost_expert_replicas(spec));
-}
-
 /* Share of the parameters whose optimizer runs on the host. */
 static double host_share(const Spec *spec)
 {
@@ -168,7 +161,7 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
     const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
     const double bytes = count * cost_offload_gradient_bytes(spec),
                  sums = count * cost_weight_wire_bytes(spec);
-    const int matrices = MAX(1, params->matrices - params->vectors);
+    const int matrices = MAX(1, params->weights.tensors - params->weights.vectors);
     const bool some_wait = gradients_stop(spec) && recipe->host_gradient_waits && reductions_overlap(spec);
     const double ahead = some_wait ? bytes * (matrices - 1) / matrices : 0;
     out->grad_ahead = copy_of(host, ahead, ROW_OUT);
@@ -187,7 +180,7 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
 
 static void fill_update(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
-    const double count = owned(spec, params) * host_share(spec);
+    const double count = cost_shard_count(spec, &params->weights) * host_share(spec);
     const double gradient =
         count * (cost_offload_gradient_bytes(spec) - cost_offload_gradient_return_bytes(spec));
     const double states = count * cost_offload_state_bytes(spec);
@@ -201,7 +194,7 @@ static void fill_update(const Spec *spec, const CostHost *host, const StepParams
     if (sim_work_duration_ps(&out->sum_in) == 0) /* a 16-bit gradient read, its fp32 sum read and written */
         out->accumulate = host_work(host, SIM_PART_OFFLOAD, 10 * count / host->optimizer);
     if (streams_gradients(spec))
-        out->grad_bytes = llround(owned(spec, params) * cost_weight_wire_bytes(spec));
+        out->grad_bytes = llround(cost_shard_count(spec, &params->weights) * cost_weight_wire_bytes(spec));
     if (spec->offload.optimizer.tier == SPEC_TIER_NVME) {
         const double sums = spec->offload.gradients.tier == SPEC_TIER_NVME ? gradient : 0;
         const double copies = spec->offload.weights.tier == SPEC_TIER_NVME ? weights : 0;
@@ -215,7 +208,7 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
                            bool stays, SimOffload *out)
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
-    const double bytes = owned(spec, params) * host_share(spec) * left * cost_offload_weight_bytes(spec);
+    const double bytes = cost_shard_count(spec, &params->weights) * host_share(spec) * left * cost_offload_weight_bytes(spec);
     out->weight_in =
         copy_at(host, bytes, cost_host_casts_weights(spec) ? host->ordinary : host->copy, ROW_IN);
 }
@@ -223,7 +216,7 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double fraction = spec->offload.weights.fraction;
-    const double count = owned(spec, params) * fraction;
+    const double count = cost_shard_count(spec, &params->weights) * fraction;
     const double bytes = count * cost_offload_shard_bytes(spec);
     const bool again = spec->parallel.zero == 3 &&
                        spec->execution.framework.data_parallel.regathers_recompute &&
@@ -262,7 +255,7 @@ static StepParams *pieces_of(const Step *step, int stage)
     StepParams *pieces = ORR_ARENA_NEW(step->arena, StepParams, count), bucket = {0};
     for (int i = count - 1; i >= 0; i--) {
         step_add_params(&bucket, &step->params[stage][i]);
-        const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
+        const bool full = limit > 0 && cost_weights_count(&bucket.weights) * wire >= limit;
         if (apart || full || i == 0) {
             pieces[i] = bucket;
             bucket = (StepParams){0};
@@ -386,13 +379,13 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
     const SpecOffload *offload = &spec->offload;
     if (!spec_offloads_states(offload))
         return;
-    const double share = host_share(spec), own = owned(spec, params);
+    const double share = host_share(spec), own = cost_shard_count(spec, &params->weights);
     const double weights = own * cost_weight_wire_bytes(spec);
-    const CostStates states = cost_states(spec, params->dense, params->expert);
-    out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        share < 1 ? sim_ps(cost_optimizer_s(spec, params->dense * (1 - share), params->expert * (1 - share),
-                                             params->matrices))
-                  : 0;
+    const CostStates states = cost_states(spec, &params->weights);
+    CostWeights rest = params->weights;
+    rest.dense *= 1 - share;
+    rest.expert *= 1 - share;
+    out->optimizer.part_ps[SIM_PART_OPTIMIZER] = share < 1 ? sim_ps(cost_optimizer_s(spec, &rest)) : 0;
     move(out, offload->optimizer.tier, SIM_MEM_OPTIMIZER, share * states.optimizer_bytes,
          share * own * cost_offload_state_bytes(spec));
     /* the host sums in fp32, or keeps 16-bit sums beside the fp32 ones of the last micro-batch */

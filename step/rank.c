@@ -122,7 +122,7 @@ static double passing_gradients_bytes(const Step *step, int rank)
         for (int i = plan->stages[index].segment_count - 1; i >= 0; i--) {
             const StepParams *params = &step->params[index][i];
             const SimSegment *segment = &plan->stages[index].segments[i];
-            const double owned = params->dense / dense + params->expert / expert;
+            const double owned = params->weights.dense / dense + params->weights.expert / expert;
             all += owned;
             beyond += each * owned - (double)segment->activation_bytes;
             passes = fmax(passes, (double)segment->backward_temp_bytes);
@@ -188,7 +188,7 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
     const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
     const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
     return loss + held_outputs_bytes(step, rank) +
-           cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
+           cost_flat_gradient_bytes(step->spec, &params->weights) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
@@ -247,9 +247,9 @@ void step_fill_rank(Step *step, int rank)
     const Spec *spec = step->spec;
     SimRankPlan *out = &step->plan->ranks[rank];
     const StepParams params = params_of_rank(step, rank);
-    const CostStates states = cost_states(spec, params.dense, params.expert);
+    const CostStates states = cost_states(spec, &params.weights);
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        sim_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
+        sim_ps(cost_optimizer_s(spec, &params.weights));
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] = step_bytes(
         states.weights_bytes + step_secondary_shard_bytes(spec, &params) + held_frozen_bytes(spec, &params));
@@ -260,6 +260,6 @@ void step_fill_rank(Step *step, int rank)
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
-    fill_compression(step, params.dense, out);
+    fill_compression(step, params.weights.dense, out);
     step_offload_rank(step, rank, &params, out);
 }

@@ -18,10 +18,9 @@ static StepParams rank_params(const Spec *spec, const CostParams *params, int la
     const int experts =
         cost_layer_moe(&spec->model, layer).experts; /* copies of hot ones are parameters of their own */
     const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
-    return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
-                        .expert = copies * cost_rank_expert_params(params, &spec->parallel),
-                        .matrices = params->matrices,
-                        .vectors = params->vectors};
+    StepParams own = {.weights = cost_rank_weights(params, &spec->parallel)};
+    own.weights.expert *= copies;
+    return own;
 }
 
 /* Time of a piece that recomputes nothing. */
@@ -317,8 +316,8 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         fill_head(step, &out->segments[next], &step->params[stage][next]);
     }
     for (int i = 0; i < out->segment_count; i++) {
-        out->segments[i].dense_params = step->params[stage][i].dense;
-        out->segments[i].expert_params = step->params[stage][i].expert;
+        out->segments[i].dense_params = step->params[stage][i].weights.dense;
+        out->segments[i].expert_params = step->params[stage][i].weights.expert;
     }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */

@@ -37,7 +37,7 @@ static SimServerLayer *make_layers(const Step *step)
     int64_t pass_ps = 0;
     for (int i = 0; i < stage->segment_count; i++) {
         const SimSegment *segment = &stage->segments[i];
-        const double count = step->params[0][i].dense + step->params[0][i].expert;
+        const double count = cost_weights_count(&step->params[0][i].weights);
         layers[i] = (SimServerLayer){
             .forward_ps = sim_sum(forward_ps(segment), sim_ps(step_restore_s(spec, count, 1))),
             .backward_ps = sim_sum(backward_ps(segment), sim_ps(step_select_s(spec, count))),
@@ -194,7 +194,7 @@ static void run_single_process(Step *step)
                                : cost_result_bytes(&step->shape);
     double count = 0;
     for (int i = 0; i < stage->segment_count; i++) {
-        count += step->params[0][i].dense + step->params[0][i].expert;
+        count += cost_weights_count(&step->params[0][i].weights);
     }
     const double bytes =
         (spec->parallel.data - 1) * (count * (cost_weight_wire_bytes(spec) + cost_gradient_wire_bytes(spec)) +

@@ -4,6 +4,7 @@
 #ifndef ORR_STEP_STEP_H
 #define ORR_STEP_STEP_H
 
+#include "costmodel/params.h"
 #include "program/plan.h"
 #include "spec/spec.h"
 
@@ -27,8 +28,8 @@ typedef struct SimBucketWork {
 } SimBucketWork;
 
 /* The gradient reduction and the parameter gather (0 without ZeRO; of a ZeRO-3 unit the shorter one) of a bucket with
- * `dense` and `expert` parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
-void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
+ * these weights of a rank, as the plan of `spec` would have them. */
+void sim_step_bucket(const Spec *spec, const CostWeights *weights, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather);
 
 /* Duration of a message between pipeline ranks, inside a scale-up domain or across. */

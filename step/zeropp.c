@@ -84,8 +84,8 @@ void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *s
         segment->backward_gather = (SimWork){0};
         segment->backward_gathers_apart = true;
     }
-    apply(spec, params->dense, COST_RANKS_REPLICAS, segment);
-    apply(spec, params->expert, COST_RANKS_EXPERT_REPLICAS, segment);
+    apply(spec, params->weights.dense, COST_RANKS_REPLICAS, segment);
+    apply(spec, params->weights.expert, COST_RANKS_EXPERT_REPLICAS, segment);
 }
 
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params)
@@ -94,6 +94,6 @@ double step_secondary_shard_bytes(const Spec *spec, const StepParams *params)
         return 0;
     const CostGroup dense = cost_group(spec, COST_RANKS_REPLICAS),
                     expert = cost_group(spec, COST_RANKS_EXPERT_REPLICAS);
-    return (params->dense / dense.per_domain + params->expert / expert.per_domain) *
+    return (params->weights.dense / dense.per_domain + params->weights.expert / expert.per_domain) *
            cost_weight_wire_bytes(spec);
 }

@@ -119,7 +119,7 @@ static void zero_stages(void)
         (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 64, .expert = 1, .expert_tensor = 1};
     for (int zero = 0; zero <= 3; zero++) {
         spec.parallel.zero = zero;
-        const CostStates states = cost_states(&spec, 7.5e9, 0);
+        const CostStates states = cost_states(&spec, &(CostWeights){.dense = 7.5e9});
         const double sum = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes;
         g_assert_cmpfloat_with_epsilon(sum / 1e9, EXPECTED_GB[zero], 0.0006);
     }
@@ -133,7 +133,7 @@ static double recipe_bytes(SpecStatesRecipe recipe, double parameters_count)
     spec.training.gradient_dtype = spec.training.gradient_reduce_dtype = (SpecDtype)SPEC_AUTO;
     spec.parallel =
         (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 1, .expert = 1, .expert_tensor = 1};
-    const CostStates states = cost_states(&spec, parameters_count, 0);
+    const CostStates states = cost_states(&spec, &(CostWeights){.dense = parameters_count});
     return states.weights_bytes + states.gradients_bytes + states.optimizer_bytes;
 }
 

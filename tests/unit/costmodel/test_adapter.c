@@ -84,7 +84,7 @@ static void test_cut(void)
     const CostParams params = cost_trained_params(spec, COST_PART_LAYER, 0);
     const double qkv = 3 * 16 * (4096 + 4096 / 4.0), out = 16 * (4096 / 4.0 + 4096),
                  in = 2 * 16 * (4096 + 11008 / 4.0), down = 16 * (11008 / 4.0 + 4096);
-    g_assert_cmpfloat(cost_rank_dense_params(&params, &spec->parallel), ==, qkv + out + in + down);
+    g_assert_cmpfloat(cost_rank_weights(&params, &spec->parallel).dense, ==, qkv + out + in + down);
     g_assert_cmpint(params.matrices, ==, 14);
     g_assert_cmpint(params.vectors, ==, 0);
 }
@@ -138,7 +138,7 @@ static void test_experts(void)
         load(QWEN30B, LORA("16", "\"attention\""), ",\"parallel\":{\"expert\":4,\"data\":8}", frozen);
         load(QWEN30B, training, ",\"parallel\":{\"expert\":4,\"data\":8}", lora);
         const CostParams params = cost_trained_params(lora, COST_PART_LAYER, 0);
-        g_assert_cmpfloat(cost_rank_expert_params(&params, &lora->parallel), ==,
+        g_assert_cmpfloat(cost_rank_weights(&params, &lora->parallel).expert, ==,
                           (i == 0 ? 32 : 1) * 16 * 3 * (2048 + 768.0));
         cost_shape_init(&shape, frozen);
         cost_graph_layer(&shape, 3, &graph[0]);

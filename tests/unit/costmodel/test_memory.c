@@ -305,10 +305,11 @@ static void flat_gradients(void)
     g_autofree Spec *alone = test_spec(bucket, flat, "cluster.nodes=2", zero);
     g_assert_cmpint(half->parallel.data, ==, 4);
     g_assert_cmpint(alone->parallel.data, ==, 1);
-    g_assert_cmpfloat(cost_flat_gradient_bytes(half, 900, 0), ==, 100 * 4 + 900 / 4 * 8);
-    g_assert_cmpfloat(cost_flat_gradient_bytes(half, 60, 0), ==, 60 * 4 + 60 / 4 * 8);
-    g_assert_cmpfloat(cost_flat_gradient_bytes(whole, 900, 0), ==, 100 * 4);
-    g_assert_cmpfloat(cost_flat_gradient_bytes(alone, 900, 0), ==, 900 * 8);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(half, &(CostWeights){.dense = 900}), ==,
+                      100 * 4 + 900 / 4 * 8);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(half, &(CostWeights){.dense = 60}), ==, 60 * 4 + 60 / 4 * 8);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(whole, &(CostWeights){.dense = 900}), ==, 100 * 4);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(alone, &(CostWeights){.dense = 900}), ==, 900 * 8);
 }
 
 /* Keys and values of 2,048 tokens x 8 heads / 4 ranks x 2 x 128 in 16 bits: 2 MiB whole, half of it on each of 2 ranks. */

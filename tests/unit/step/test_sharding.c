@@ -334,7 +334,8 @@ static void broadcasts(void)
         load((const char *const[]){BY_OWNER, cases[i].zero, cases[i].group, "model.norm=rmsnorm",
                                    "model.biases=false", NULL},
              &spec);
-        sim_step_bucket(&spec, parameters, 0, 10, &reduce, &gather);
+        sim_step_bucket(&spec, &(CostWeights){.dense = parameters, .tensors = 10, .vectors = 3}, &reduce,
+                        &gather);
         const CostCollective turn = {.op = COST_BROADCAST,
                                      .bytes = 2 * parameters / cases[i].owners,
                                      .group = cost_group_part(&spec, COST_RANKS_REPLICAS, 1, cases[i].ranks)};
