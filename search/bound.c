@@ -57,7 +57,7 @@ int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
 
 int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group)
 {
-    const SearchTimeSplit *side = &tables->totals[group->costs].side;
+    const StepSplit *side = &tables->totals[group->costs].side;
     return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
@@ -209,8 +209,7 @@ void search_worker_partition(SearchWorker *worker, const SearchPartition *partit
     }
     for (int i = 0; i < 2; i++) {
         const int s = i == 0 ? 0 : worker->stages - 1;
-        const SearchModelEnd *ends[] = {&search_costs_of(worker, s)->first,
-                                        &search_costs_of(worker, s)->last};
+        const StepPiece *ends[] = {&search_costs_of(worker, s)->first, &search_costs_of(worker, s)->last};
         worker->forward_ps[s] += ends[i]->forward_ps;
         worker->input_ps[s] += ends[i]->input_ps;
         worker->weight_ps[s] += ends[i]->weight_ps;
@@ -246,16 +245,16 @@ static int64_t stage_recompute_ps(const SearchWorker *worker, int stage, const S
     }
 }
 
-static const SearchModelEnd *end_of(const SearchWorker *worker, int stage)
+static const StepPiece *end_of(const SearchWorker *worker, int stage)
 {
     const SearchCosts *costs = search_costs_of(worker, stage);
     return stage == 0 ? &costs->first : stage + 1 == worker->stages ? &costs->last : NULL;
 }
 
-static void add_splits(const SearchTimeSplits *sums, const SearchModelEnd *end, bool ahead, int from, int to,
-                       SearchTimeSplit *side)
+static void add_splits(const SearchTimeSplits *sums, const StepPiece *end, bool ahead, int from, int to,
+                       StepSplit *side)
 {
-    const SearchTimeSplit *own = end == NULL ? NULL : ahead ? &end->ahead : &end->back;
+    const StepSplit *own = end == NULL ? NULL : ahead ? &end->ahead : &end->back;
     side->exchange_ps +=
         sums->exchange_ps[to] - sums->exchange_ps[from] + (own != NULL ? own->exchange_ps : 0);
     side->kernels_ps += sums->kernels_ps[to] - sums->kernels_ps[from] + (own != NULL ? own->kernels_ps : 0);
@@ -266,7 +265,7 @@ static int64_t stage_pair_ps(const SearchWorker *worker, int stage, const SpecRe
 {
     const SearchCosts *costs = search_costs_of(worker, stage); /* its rank has the other one too */
     const int *first = worker->partition->first, other = search_pair_of(worker, stage);
-    SearchTimeSplit side = {.kernels_ps = 2 * costs->overhead_ps};
+    StepSplit side = {.kernels_ps = 2 * costs->overhead_ps};
     int64_t *exchanges[SEARCH_RECOMPUTED_COUNT], *kernels[SEARCH_RECOMPUTED_COUNT];
     for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         exchanges[kind] = costs->again[kind].exchange_ps;
@@ -301,7 +300,7 @@ double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *da
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++)
         most = fmax(most, data[i].static_bytes + lacks_bytes(worker, worker->sample[i]));
-    return most + worker->spec.execution.framework.allocator.context_bytes;
+    return most + worker->rules.context_bytes;
 }
 
 double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
@@ -319,7 +318,7 @@ double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, cons
             dynamic = fmax(dynamic, worker->first_bytes[i] + data[i].gathered_bytes);
         most = fmax(most, data[i].static_bytes + dynamic + lacks_bytes(worker, worker->sample[i]));
     }
-    return most + worker->spec.execution.framework.allocator.context_bytes;
+    return most + worker->rules.context_bytes;
 }
 
 /* The whole of it; its stages are from g_malloc. */

@@ -148,18 +148,24 @@ static CostWeights layers_weights(const SearchCosts *costs, int from, int to)
     return cost_weights_without(&costs->weights[to], &costs->weights[from]);
 }
 
+/* Of the head; without a pipeline a tied one has no table. */
+static const CostWeights *last_weights(const SearchWorker *worker)
+{
+    const SearchCosts *costs = worker->costs;
+    return worker->ranks == 1 ? &costs->tied_last_weights : &costs->last.weights;
+}
+
 static CostWeights stage_weights(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
-    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last;
     CostWeights weights =
         layers_weights(costs, worker->partition->first[index], worker->partition->first[index + 1]);
     if (index == 0)
         cost_weights_add(&weights, &costs->first.weights);
     if (index + 1 == worker->stages) {
-        cost_weights_add(&weights, &last->weights);
+        cost_weights_add(&weights, last_weights(worker));
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)
-            cost_weights_add(&weights, &costs->mtp.weights);
+            cost_weights_add(&weights, &costs->mtp_weights);
     }
     return weights;
 }
@@ -169,10 +175,11 @@ static CostWeights first_segment(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    const SearchModelEnd *end = index == 0                          ? &costs->first
-                                : worker->spec.model.mtp_layers > 0 ? &costs->mtp
-                                                                    : &costs->last;
-    return index > 0 && to > from ? layers_weights(costs, from, from + 1) : end->weights;
+    if (index > 0 && to > from)
+        return layers_weights(costs, from, from + 1);
+    return index == 0                          ? costs->first.weights
+           : worker->spec.model.mtp_layers > 0 ? costs->mtp_weights
+                                               : costs->last.weights;
 }
 
 /* Durations of pieces are rounded one by one. */
@@ -227,12 +234,11 @@ static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
 }
 
 /* Embedding and head are one unit, the one whose weights the backward does not gather again. */
-static Stage with_root(SearchWorker *worker, Filling *filling, const SearchModelEnd *last,
-                       const Stage *layers)
+static Stage with_root(SearchWorker *worker, Filling *filling, const Stage *layers)
 {
     CostWeights root = worker->costs->first.weights;
     Stage stage = *layers;
-    cost_weights_add(&root, &last->weights);
+    cost_weights_add(&root, last_weights(worker));
     fill_bucket(worker, filling, &root, &stage);
     stage.last_gather_ps = stage.gather_ps - layers->gather_ps;
     stage.last_gather_load_ps = stage.gather_load_ps - layers->gather_load_ps;
@@ -246,8 +252,6 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
 {
     const SearchCosts *costs = worker->costs, *own = search_costs_of(worker, index);
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
-                         *first = &costs->first, *mtp = &costs->mtp;
     Filling filling = {.rule = step_filling(&worker->rules)};
     Stage stage = {.rank = rank, .one_link = true};
     if (worker->rules.fill == STEP_FILL_TENSORS_FIRST || worker->rules.fill == STEP_FILL_TENSORS_LAST)
@@ -255,9 +259,9 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
     const bool root = worker->rules.root_unit;
     if (index + 1 == worker->stages) {
         if (!root)
-            fill_bucket(worker, &filling, &last->weights, &stage);
+            fill_bucket(worker, &filling, last_weights(worker), &stage);
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)
-            fill_bucket(worker, &filling, &mtp->weights, &stage);
+            fill_bucket(worker, &filling, &costs->mtp_weights, &stage);
         stage.passes_ps = own->last.forward_ps;
     }
     for (int layer = to - 1; layer >= from; layer--) {
@@ -266,9 +270,9 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
         fill_bucket(worker, &filling, &weights, &stage);
     }
     if (root)
-        return with_root(worker, &filling, last, &stage);
+        return with_root(worker, &filling, &stage);
     if (index == 0)
-        fill_bucket(worker, &filling, &first->weights, &stage);
+        fill_bucket(worker, &filling, &costs->first.weights, &stage);
     if (filling.open)
         close_bucket(worker, &filling.bucket, &stage);
     return stage;
@@ -424,5 +428,5 @@ double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
         most = fmax(most, data.static_bytes + worker->rank_live_bytes[r] +
                               search_hardware_lacks_bytes(worker->space->spec, worker->kind_of_rank[r]));
     }
-    return most + worker->spec.execution.framework.allocator.context_bytes;
+    return most + worker->rules.context_bytes;
 }

@@ -34,7 +34,7 @@ static void add_layers(const SearchCosts *costs, SearchRecomputed again, int fro
     }
 }
 
-static void add_end(const SearchModelEnd *end, bool last, SearchActivations *kept)
+static void add_end(const StepPiece *end, bool last, SearchActivations *kept)
 {
     kept->all += end->kept_bytes;
     kept->late += end->kept_bytes - end->input_only_bytes;

@@ -86,7 +86,6 @@ static int64_t step_ps(const SearchWorker *worker, const SearchDataCosts *data, 
                        const SearchEnds *ends, int64_t start_ps)
 {
     const StepPolicy *rules = &worker->rules;
-    const SpecFramework *framework = &worker->spec.execution.framework;
     const bool late_gather = !rules->sharded_weights && rules->gathers == STEP_GATHERS_NONE;
     int64_t reduced_ps = MAX(ends->latest_ps, ends->latest_reduced_ps), own_ps = 0, after_ps = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
@@ -105,7 +104,7 @@ static int64_t step_ps(const SearchWorker *worker, const SearchDataCosts *data, 
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
     const int64_t last_ps = rules->waits_for_norm && !search_starts_skewed(worker) ? reduced_ps + after_ps
                                                                                    : MAX(reduced_ps, own_ps);
-    return start_ps + last_ps + sim_ps(framework->host.step_overhead_s);
+    return start_ps + last_ps + sim_ps(rules->overhead_s);
 }
 
 int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data,

@@ -24,16 +24,17 @@ typedef struct Build {
 
 /* --- totals --- */
 
-static void add_split(SearchTimeSplit *sum, const SearchTimeSplit *side)
-{
-    sum->exchange_ps += side->exchange_ps;
-    sum->kernels_ps += side->kernels_ps;
-}
-
 typedef struct Piece { /* a layer or an end, of one kind of GPUs or the least of all */
     int64_t chain_ps, weight_ps;
-    SearchTimeSplit side;
+    StepSplit side;
 } Piece;
+
+static Piece piece_of(const StepPiece *of)
+{
+    Piece piece = {of->forward_ps + of->input_ps, of->weight_ps, of->ahead};
+    step_split_add(&piece.side, &of->back);
+    return piece;
+}
 
 /* What the pieces [layers + 2] take of a micro-batch without recomputation. */
 static int64_t probe_pieces(const SearchTables *tables, int index, int kind, OrrArena *scratch,
@@ -44,17 +45,10 @@ static int64_t probe_pieces(const SearchTables *tables, int index, int kind, Orr
     SearchCosts costs;
     search_probe(tables->space, tables->example[index], kind, false, scratch, &costs, rows);
     for (int i = 0; i < layers; i++) {
-        ret_pieces[i] = (Piece){rows[i].forward_ps + rows[i].input_ps, rows[i].weight_ps, {0}};
-        add_split(&ret_pieces[i].side, &rows[i].ahead);
-        add_split(&ret_pieces[i].side, &rows[i].back);
+        ret_pieces[i] = piece_of(&rows[i].piece);
     }
-    const SearchModelEnd *ends[] = {&costs.first, &costs.last};
-    for (int i = 0; i < 2; i++) {
-        Piece *piece = &ret_pieces[layers + i];
-        *piece = (Piece){ends[i]->forward_ps + ends[i]->input_ps, ends[i]->weight_ps, {0}};
-        add_split(&piece->side, &ends[i]->ahead);
-        add_split(&piece->side, &ends[i]->back);
-    }
+    ret_pieces[layers] = piece_of(&costs.first);
+    ret_pieces[layers + 1] = piece_of(&costs.last);
     return MIN(costs.hop_inside_ps, costs.hop_across_ps);
 }
 
@@ -115,7 +109,7 @@ static void fill_totals(int offset, void *data)
     for (int i = 0; i < count; i++) {
         totals.chain_ps += least[i].chain_ps;
         totals.weight_ps += least[i].weight_ps;
-        add_split(&totals.side, &least[i].side);
+        step_split_add(&totals.side, &least[i].side);
     }
     totals.shared_ps = compare_kinds(pieces, kinds, count, &tables->slowness[index * kinds]);
     tables->totals[index] = totals;
@@ -209,7 +203,7 @@ static void sum(int64_t *sums, int layer, int64_t value)
     sums[layer + 1] = sums[layer] + value;
 }
 
-static void sum_split(const SearchTimeSplits *sums, int layer, const SearchTimeSplit *side)
+static void sum_split(const SearchTimeSplits *sums, int layer, const StepSplit *side)
 {
     sum(sums->exchange_ps, layer, side->exchange_ps);
     sum(sums->kernels_ps, layer, side->kernels_ps);
@@ -217,13 +211,13 @@ static void sum_split(const SearchTimeSplits *sums, int layer, const SearchTimeS
 
 static void sum_layer(SearchCosts *costs, int layer, const SearchLayer *row)
 {
-    sum(costs->forward_ps, layer, row->forward_ps);
-    sum(costs->input_ps, layer, row->input_ps);
-    sum(costs->weight_ps, layer, row->weight_ps);
-    sum_split(&costs->ahead, layer, &row->ahead);
-    sum_split(&costs->back, layer, &row->back);
+    sum(costs->forward_ps, layer, row->piece.forward_ps);
+    sum(costs->input_ps, layer, row->piece.input_ps);
+    sum(costs->weight_ps, layer, row->piece.weight_ps);
+    sum_split(&costs->ahead, layer, &row->piece.ahead);
+    sum_split(&costs->back, layer, &row->piece.back);
     costs->weights[layer + 1] = costs->weights[layer];
-    cost_weights_add(&costs->weights[layer + 1], &row->weights);
+    cost_weights_add(&costs->weights[layer + 1], &row->piece.weights);
     for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         const SearchLayerRecompute *again = &row->again[kind];
         const SearchMemory *memory = &costs->memory[kind];
@@ -270,7 +264,7 @@ static TableKey key_of(const SearchSpace *space, const SearchGroup *group)
         SEARCH_KEY_COST | (search_placed_alike(space, group) ? 0 : (unsigned)SEARCH_KEY_PLACED);
     key.count = search_axes_key(group, keys, key.of);
     key.of[key.count++] = group->microbatches > 1;
-    key.of[key.count++] = group->pipeline > 1 && search_pipelines_apart(space->spec);
+    key.of[key.count++] = group->pipeline > 1 && step_pieces_follow_pipeline(space->spec);
     return key;
 }
 

@@ -1,15 +1,15 @@
 /* search/costs.h - what the pieces of a model cost on one rank, worked out once for each way of splitting a layer
  * and shared by every pipeline, schedule and data-parallel policy.
  *
- * The numbers are read from plans that step/step.h makes of a two-stage probe, so they are the simulator's own
+ * The numbers are those of step/pieces.h, so they are the simulator's own
  * picoseconds and bytes; nothing is modelled a second time here. Sums over layers are kept as prefix sums: layers
  * a to b-1 cost sum[b] - sum[a].
  */
 #ifndef ORR_SEARCH_COSTS_H
 #define ORR_SEARCH_COSTS_H
 
-#include "costmodel/params.h"
 #include "search/space.h"
+#include "step/pieces.h"
 
 /* How much of a layer runs again in the backward. */
 typedef enum {
@@ -20,11 +20,6 @@ typedef enum {
     SEARCH_RECOMPUTED_COUNT
 } SearchRecomputed;
 
-/* The two sides of a forward beside a backward, which last as long as the longer one. */
-typedef struct SearchTimeSplit {
-    int64_t exchange_ps, kernels_ps; /* tokens on their way between experts; everything else */
-} SearchTimeSplit;
-
 typedef struct SearchTimeSplits { /* prefix sums [layers + 1] */
     int64_t *exchange_ps, *kernels_ps;
 } SearchTimeSplits;
@@ -34,14 +29,6 @@ typedef struct SearchMemory {
     int64_t *forward_temp_bytes, *backward_temp_bytes; /* [layers] */
 } SearchMemory;
 
-typedef struct SearchModelEnd { /* embedding, or multi-token prediction and head: times and bytes together */
-    int64_t forward_ps, input_ps, weight_ps;
-    SearchTimeSplit ahead, back; /* forward; both gradients */
-    int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
-    CostWeights weights; /* of a rank */
-    int segments;
-} SearchModelEnd;
-
 typedef struct SearchCosts {
     int64_t *forward_ps, *input_ps, *weight_ps;     /* prefix sums [layers + 1] */
     SearchTimeSplits ahead, back;                   /* of forwards; of both gradients */
@@ -49,11 +36,11 @@ typedef struct SearchCosts {
     int64_t *recompute_ps[SEARCH_RECOMPUTED_COUNT]; /* prefix sums */
     SearchTimeSplits again[SEARCH_RECOMPUTED_COUNT];
     SearchMemory memory[SEARCH_RECOMPUTED_COUNT];
-    SearchModelEnd first, last;
-    SearchModelEnd mtp; /* parameters of one layer of multi-token prediction; in neither of the others */
-    SearchModelEnd tied_last; /* parameters of `last` without a pipeline: no second table when tied */
-    int64_t overhead_ps;      /* of a pass over a stage */
-    bool leaves_sms;          /* some pass is on a network, and not slower beside collectives that take SMs */
+    StepPiece first, last;         /* embedding; multi-token prediction and head (step/pieces.h) */
+    CostWeights mtp_weights;       /* of one layer of multi-token prediction; in neither of the others */
+    CostWeights tied_last_weights; /* of `last` without a pipeline: no second table when tied */
+    int64_t overhead_ps;           /* of a pass over a stage */
+    bool leaves_sms; /* some pass is on a network, and not slower beside collectives that take SMs */
     int64_t hop_inside_ps, hop_across_ps;
     int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
     int64_t workspace_bytes,
@@ -65,7 +52,7 @@ typedef struct SearchCosts {
 /* One micro-batch on the whole model without recomputation. */
 typedef struct SearchTotals {
     int64_t chain_ps, weight_ps; /* forward and input gradient; weight gradient */
-    SearchTimeSplit side;
+    StepSplit side;
     int64_t hop_ps;   /* of the quicker message */
     double shared_ps; /* sum over pieces of the least time over slowness of its kind (search/hardware.h) */
 } SearchTotals;

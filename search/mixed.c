@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/report.h"
+#include "step/policy.h"
 #include "step/step.h"
 #include "spec/load.h"
 
@@ -36,7 +37,7 @@ static bool try_spec(const Spec *spec, Outcome *ret_outcome, GError **error)
     Report report;
     const bool ok = report_run(spec, NULL, &ideal, arena, &report, error);
     if (ok) {
-        const double context = spec->execution.framework.allocator.context_bytes;
+        const double context = step_policy(spec).context_bytes;
         *ret_outcome =
             (Outcome){.fits = report.fits, .short_bytes = report.short_bytes, .step_ps = report.step_ps};
         for (int p = 0; p < report.stage_count; p++)

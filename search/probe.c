@@ -1,180 +1,71 @@
 /* search/probe.c - see probe.h. */
 #include "search/probe.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "costmodel/adapter.h"
-#include "costmodel/params.h"
 #include "search/hardware.h"
-#include "step/step.h"
-#include "spec/placement.h"
 
 typedef struct Probe {
-    const Spec *spec;
+    const Spec *spec; /* with the group's degrees, on one kind of GPUs */
+    bool alike, accumulates;
     SearchCosts *costs;
     SearchLayer *rows; /* [layers] */
     OrrArena *scratch;
-    SearchRecomputed again;
-    int layers;
-    bool first; /* fills what recomputation does not change */
 } Probe;
 
-static int64_t duration_ps(const SimWork *work)
+static SearchLayerRecompute recompute_of(const StepPiece *piece)
 {
-    int64_t ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        ps += work->part_ps[part];
-    return ps;
+    return (SearchLayerRecompute){.ps = piece->again_ps,
+                                  .side = piece->again,
+                                  .kept_bytes = piece->kept_bytes,
+                                  .input_only_bytes = piece->input_only_bytes,
+                                  .forward_temp_bytes = piece->forward_temp_bytes,
+                                  .backward_temp_bytes = piece->backward_temp_bytes};
 }
 
-static void add_split(SearchTimeSplit *side, const SimWork *work)
-{
-    side->exchange_ps += work->part_ps[SIM_PART_EXPERT_COMM];
-    side->kernels_ps += duration_ps(work) - work->part_ps[SIM_PART_EXPERT_COMM];
-}
-
-static void add_end(SearchModelEnd *end, const SimSegment *segment)
-{
-    end->forward_ps += duration_ps(&segment->forward);
-    end->input_ps += duration_ps(&segment->backward_input);
-    end->weight_ps += duration_ps(&segment->backward_weight);
-    add_split(&end->ahead, &segment->forward);
-    add_split(&end->back, &segment->backward_input);
-    add_split(&end->back, &segment->backward_weight);
-    end->kept_bytes += segment->activation_bytes;
-    end->input_only_bytes += segment->activation_input_only_bytes;
-    end->forward_temp_bytes = segment->forward_temp_bytes;
-    end->backward_temp_bytes = segment->backward_temp_bytes;
-    end->segments++;
-}
-
-static void less_of_split(SearchTimeSplit *side, const SearchTimeSplit *other)
-{
-    side->exchange_ps = MIN(side->exchange_ps, other->exchange_ps);
-    side->kernels_ps = MIN(side->kernels_ps, other->kernels_ps);
-}
-
-static void less_of_passes(SearchLayer *row, const SearchLayer *other)
-{
-    row->forward_ps = MIN(row->forward_ps, other->forward_ps);
-    row->input_ps = MIN(row->input_ps, other->input_ps);
-    row->weight_ps = MIN(row->weight_ps, other->weight_ps);
-    less_of_split(&row->ahead, &other->ahead);
-    less_of_split(&row->back, &other->back);
-}
-
-static void less_of_end(SearchModelEnd *end, const SearchModelEnd *other)
-{
-    end->forward_ps = MIN(end->forward_ps, other->forward_ps);
-    end->input_ps = MIN(end->input_ps, other->input_ps);
-    end->weight_ps = MIN(end->weight_ps, other->weight_ps);
-    less_of_split(&end->ahead, &other->ahead);
-    less_of_split(&end->back, &other->back);
-}
-
-static SearchLayer passes_of(const SimSegment *segment)
-{
-    SearchLayer row = {.forward_ps = duration_ps(&segment->forward),
-                       .input_ps = duration_ps(&segment->backward_input),
-                       .weight_ps = duration_ps(&segment->backward_weight)};
-    add_split(&row.ahead, &segment->forward);
-    add_split(&row.back, &segment->backward_input);
-    add_split(&row.back, &segment->backward_weight);
-    return row;
-}
-
-/* Of passes that recomputation changes the least counts. */
-static void take_layer(Probe *probe, int layer, const SimSegment *segment)
-{
-    SearchLayer *row = &probe->rows[layer];
-    const SearchLayer passes = passes_of(segment);
-    if (probe->first) {
-        const CostParams params = cost_trained_params(probe->spec, COST_PART_LAYER, layer);
-        *row = passes;
-        row->weights = cost_rank_weights(&params, &probe->spec->parallel);
-    }
-    less_of_passes(row, &passes);
-    SearchLayerRecompute *again = &row->again[probe->again];
-    again->ps = duration_ps(&segment->recompute);
-    add_split(&again->side, &segment->recompute);
-    again->kept_bytes = segment->activation_bytes;
-    again->input_only_bytes = segment->activation_input_only_bytes;
-    again->forward_temp_bytes = segment->forward_temp_bytes;
-    again->backward_temp_bytes = segment->backward_temp_bytes;
-}
-
-static void end_params(const Probe *probe, CostModelPart piece, bool tied, SearchModelEnd *end)
-{
-    g_autofree Spec *own = g_memdup2(probe->spec, sizeof *probe->spec);
-    own->model.tied_embeddings = tied;
-    const CostParams params = cost_trained_params(own, piece, 0);
-    const CostWeights weights = cost_rank_weights(&params, &probe->spec->parallel);
-    cost_weights_add(&end->weights, &weights);
-}
-
-/* Segments of a probe: embedding, layers (on one or two stages), multi-token prediction, head. */
-static void take_plan(Probe *probe, const SimPlan *plan)
+/* Without recomputation: what all choices of it share. */
+static void take_first(Probe *probe, const StepPieces *pieces)
 {
     SearchCosts *costs = probe->costs;
-    const int ranks = plan->shape.ranks;
-    SearchModelEnd again = {0};
-    int next = -1; /* layer; the embedding is before layer 0 */
-    for (int stage = 0; stage < ranks; stage++) {
-        for (int i = 0; i < plan->stages[stage].segment_count; i++, next++) {
-            SimSegment segment = plan->stages[stage].segments[i];
-            if (i ==
-                0) { /* its stage's bookkeeping is counted apart; checks behind messages are at others' */
-                segment.forward.part_ps[SIM_PART_OTHER] -=
-                    costs->overhead_ps + plan->stages[stage].forward_check_ps;
-                segment.backward_input.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
-                segment.activation_bytes -= plan->stages[stage].passed_bytes;
-            }
-            if (i == plan->stages[stage].segment_count - 1)
-                segment.backward_input.part_ps[SIM_PART_OTHER] -= plan->stages[stage].backward_check_ps;
-            const SimWork *works[] = {&segment.forward, &segment.backward_input, &segment.backward_weight,
-                                      &segment.recompute};
-            for (gsize k = 0; k < G_N_ELEMENTS(works); k++)
-                costs->leaves_sms |= sim_work_share(works[k], 0) != NULL;
-            if (next >= 0 && next < probe->layers)
-                take_layer(probe, next, &segment);
-            else if (probe->first)
-                add_end(next < 0 ? &costs->first : &costs->last, &segment);
-            else if (next > 0)
-                add_end(&again, &segment);
-        }
-    }
-    if (again.segments >
-        0) { /* multi-token prediction follows recomputation too: the least of all recomputes */
-        costs->last.kept_bytes = MIN(costs->last.kept_bytes, again.kept_bytes);
-        costs->last.input_only_bytes = MAX(costs->last.input_only_bytes, again.input_only_bytes);
-        less_of_end(&costs->last, &again);
-    }
-    if (!probe->first)
-        return;
-    end_params(probe, COST_PART_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
-    end_params(probe, COST_PART_HEAD, false, &costs->last);
-    end_params(probe, COST_PART_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
-    if (probe->spec->model.mtp_layers > 0)
-        end_params(probe, COST_PART_MTP, false, &costs->mtp);
-    costs->head_left_out_ps = duration_ps(&plan->head_left_out);
-    costs->workspace_bytes = plan->ranks[0].end_workspace_bytes;
-    costs->last_workspace_bytes = plan->ranks[ranks - 1].end_workspace_bytes;
-    costs->layer_workspace_bytes = plan->ranks[0].least_layer_workspace_bytes;
+    for (int layer = 0; layer < probe->spec->model.layers; layer++)
+        probe->rows[layer].piece = pieces->layer[layer];
+    costs->first = pieces->first;
+    costs->last = pieces->last;
+    costs->mtp_weights = pieces->mtp;
+    costs->tied_last_weights = pieces->tied_last;
+    costs->overhead_ps = pieces->overhead_ps;
+    costs->hop_inside_ps = pieces->hop_inside_ps;
+    costs->hop_across_ps = pieces->hop_across_ps;
+    costs->head_left_out_ps = pieces->head_left_out_ps;
+    costs->workspace_bytes = pieces->workspace_bytes;
+    costs->last_workspace_bytes = pieces->last_workspace_bytes;
+    costs->layer_workspace_bytes = pieces->layer_workspace_bytes;
 }
 
-static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
+/* Of passes that recomputation changes the least counts; multi-token prediction follows it too: the least of all. */
+static void lower_to(Probe *probe, const StepPieces *pieces)
 {
-    SimPlan plan;
-    spec->training.recompute = recompute;
-    const bool ok = sim_step_plan(spec, probe->scratch, &plan, NULL);
-    g_assert(ok);
-    take_plan(probe, &plan);
-    probe->costs->known |= 1u << probe->again;
-    probe->first = false;
+    StepPiece *last = &probe->costs->last;
+    for (int layer = 0; layer < probe->spec->model.layers; layer++)
+        step_piece_lower(&probe->rows[layer].piece, &pieces->layer[layer]);
+    last->kept_bytes = MIN(last->kept_bytes, pieces->last.kept_bytes);
+    last->input_only_bytes = MAX(last->input_only_bytes, pieces->last.input_only_bytes);
+    step_piece_lower(last, &pieces->last);
 }
 
-static const char *const ALIKE_ORDERS[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+static void probe_once(Probe *probe, SearchRecomputed again, SpecRecompute recompute)
+{
+    g_autofree Spec *spec = g_memdup2(probe->spec, sizeof *probe->spec);
+    StepPieces pieces;
+    spec->training.recompute = recompute;
+    step_pieces(spec, probe->alike, probe->accumulates, probe->scratch, &pieces);
+    if (probe->costs->known == 0)
+        take_first(probe, &pieces);
+    else
+        lower_to(probe, &pieces);
+    for (int layer = 0; layer < spec->model.layers; layer++)
+        probe->rows[layer].again[again] = recompute_of(&pieces.layer[layer]);
+    probe->costs->leaves_sms |= pieces.leaves_sms;
+    probe->costs->known |= 1u << again;
+}
 
 /* Spans hold for every data and pipeline degree where both are outside of the others, and groups divide a domain or are
  * divided by it. */
@@ -188,164 +79,57 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
             if (domain % strides[i] != 0 && strides[i] % domain != 0)
                 return false;
     }
-    const char *order = space->rank_orders[group->order];
-    return strcmp(order, ALIKE_ORDERS[0]) == 0 || strcmp(order, ALIKE_ORDERS[1]) == 0;
+    return step_order_is_alike(space->rank_orders[group->order]);
 }
 
-bool search_pipelines_apart(const Spec *spec)
-{
-    const SpecFramework *framework = &spec->execution.framework;
-    return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only ||
-           spec->model.tied_embeddings;
-}
-
-/* The group's own degrees; each stage has a segment, the first and last their end. */
-static void own_degrees(const SearchGroup *group, Spec *spec)
-{
-    SpecParallel *parallel = &spec->parallel;
-    const int layers = spec->model.layers, ranks = group->pipeline;
-    int left = layers;
-    parallel->pipeline = parallel->stage_layers_count = ranks;
-    parallel->data = group->data;
-    for (int r = ranks - 1; r > 0; r--) {
-        parallel->stage_layers[r] = left > 0 && (r < ranks - 1 || layers >= ranks) ? 1 : 0;
-        left -= parallel->stage_layers[r];
-    }
-    parallel->stage_layers[0] = left;
-}
-
-/* Micro-batches of a probe: two accumulate like any number; where exchanges of experts hide, so many that next to all of
- * them have a partner, as no order has more. */
-static int probe_microbatches(const SearchGroup *group, const Spec *spec)
-{
-    const bool hides = (spec_overlap(spec) & SPEC_OVERLAP_EXPERT) != 0;
-    if (group->microbatches <= 1)
-        return 1;
-    return hides ? CLAMP(G_MAXINT / (group->micro_batch * spec->parallel.data), 2, 1 << 16) : 2;
-}
-
-/* Two stages, unless the group is no pipeline and pipelines are apart, and enough micro-batches that gradients accumulate as
- * they do at the group. */
 static void probe_spec(const SearchSpace *space, const SearchGroup *group, int kind, Spec *ret_spec)
 {
-    const SpecFramework *framework = &space->spec->execution.framework;
     g_autofree Spec *all = g_memdup2(space->spec, sizeof *space->spec);
+    const bool varies = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0;
+    const SearchPolicy given = {.overlap = varies ? 0 : search_widest_policy(space).overlap};
     search_apply_group(space, group, all); /* attention follows the kind: known before */
     search_hardware_spec(all, kind, ret_spec);
-    SpecParallel *parallel = &ret_spec->parallel;
-    const SearchPolicy given = {.zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0,
-                                .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
-                                               ? 0
-                                               : search_widest_policy(space).overlap};
     search_apply_policy(group, &given, ret_spec);
-    parallel->virtual_stages = 1;
-    parallel->schedule = sim_schedule_usual(1);
-    parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
-    parallel->replica_microbatches_count = 0;
-    parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
-    const bool one = group->pipeline == 1 && search_pipelines_apart(space->spec);
-    parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
-    parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
-    if (search_placed_alike(space, group))
-        g_strlcpy(parallel->order, ALIKE_ORDERS[0], sizeof parallel->order);
-    else
-        own_degrees(group, ret_spec);
-    ret_spec->training.global_batch =
-        group->micro_batch * parallel->data * probe_microbatches(group, ret_spec);
-    /* passes of states on the GPU: no scheme makes them shorter */
-    ret_spec->offload =
-        spec_offload_with(&space->spec->offload, SPEC_OFFLOAD_NONE, -1, ret_spec->model.layers);
-    ret_spec->offload.activation_layers = 0; /* what leaves is search_activations()'s affair */
-    ret_spec->execution.framework.pipeline.balances_head = false;
-    ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */
-    ret_spec->execution.framework.tensor.shares_maxima =
-        SPEC_MAXIMA_NONE; /* over ranks that a probe has not */
 }
 
-/* What stays is stacked in both passes, norms of a copy run theirs again in the backward: less where layers run again. */
-static bool passes_follow_recompute(const Spec *spec)
+/* The choices of recomputation that the space may try. */
+static void probe_recomputed(const SearchSpace *space, Probe *probe)
 {
-    const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
-    return kernels->stacks_layers || kernels->norm == SPEC_NORM_KERNEL_COPY;
-}
-
-static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
-{
-    const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
-    const SpecRecompute all = {.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
-    SpecRecompute some = {.mode = SPEC_RECOMPUTE_SELECTIVE, .every_n_layers = 1};
-    SpecRecompute op = {.mode = SPEC_RECOMPUTE_SELECTIVE_OP, .every_n_layers = 1};
-    unsigned modes = space->recompute;
     const SpecRecompute *own = &space->spec->training.recompute;
-    if (modes == 0) {
-        modes = 1u << own->mode;
-        if (own->mode == SPEC_RECOMPUTE_MODULES) {
-            some = *own;
-            modes = 1u << SPEC_RECOMPUTE_SELECTIVE;
-        }
+    SpecRecompute choices[SEARCH_RECOMPUTED_COUNT] = {
+        [SEARCH_RECOMPUTED_ALL] = {.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1},
+        [SEARCH_RECOMPUTED_SOME] = {.mode = SPEC_RECOMPUTE_SELECTIVE, .every_n_layers = 1},
+        [SEARCH_RECOMPUTED_OP] = {.mode = SPEC_RECOMPUTE_SELECTIVE_OP, .every_n_layers = 1},
+    };
+    unsigned modes = space->recompute != 0 ? space->recompute : 1u << own->mode;
+    if (space->recompute == 0 && own->mode == SPEC_RECOMPUTE_MODULES) {
+        choices[SEARCH_RECOMPUTED_SOME] = *own;
+        modes = 1u << SPEC_RECOMPUTE_SELECTIVE;
     }
     if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE_LAYER)
         modes |= 1u << SPEC_RECOMPUTE_FULL;
-    probe->again = SEARCH_RECOMPUTED_NONE;
-    probe_once(probe, spec, none);
-    if (!whole && !passes_follow_recompute(spec))
-        return;
-    probe->again = SEARCH_RECOMPUTED_ALL;
     if (modes & 1u << SPEC_RECOMPUTE_FULL)
-        probe_once(probe, spec, all);
-    probe->again = SEARCH_RECOMPUTED_SOME;
+        probe_once(probe, SEARCH_RECOMPUTED_ALL, choices[SEARCH_RECOMPUTED_ALL]);
     if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE)
-        probe_once(probe, spec, some);
-    probe->again = SEARCH_RECOMPUTED_OP;
+        probe_once(probe, SEARCH_RECOMPUTED_SOME, choices[SEARCH_RECOMPUTED_SOME]);
     if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE_OP)
-        probe_once(probe, spec, op);
-}
-
-static void less_of_layer(SearchLayer *row, const SearchLayer *other)
-{
-    less_of_passes(row, other);
-    for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
-        row->again[kind].ps = MIN(row->again[kind].ps, other->again[kind].ps);
-        less_of_split(&row->again[kind].side, &other->again[kind].side);
-    }
-}
-
-/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient and copy none on its way. That is
- * another weight gradient, and behind a longer one the host hides more of its own time: each pass counts with the less of both. */
-static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
-{
-    SearchCosts other = {.overhead_ps = probe->costs->overhead_ps};
-    Probe again = {.spec = spec,
-                   .costs = &other,
-                   .rows = ORR_ARENA_NEW(probe->scratch, SearchLayer, probe->layers),
-                   .scratch = probe->scratch,
-                   .layers = probe->layers,
-                   .first = true};
-    spec->parallel.zero = 0;
-    probe_recomputed(space, &again, spec, whole);
-    for (int layer = 0; layer < probe->layers; layer++)
-        less_of_layer(&probe->rows[layer], &again.rows[layer]);
-    less_of_end(&probe->costs->first, &other.first);
-    less_of_end(&probe->costs->last, &other.last);
+        probe_once(probe, SEARCH_RECOMPUTED_OP, choices[SEARCH_RECOMPUTED_OP]);
 }
 
 void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, bool whole, OrrArena *scratch,
                   SearchCosts *ret_costs, SearchLayer *ret_rows)
 {
+    const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
     g_autofree Spec *spec = g_new(Spec, 1);
-    SearchCosts costs = {0};
+    *ret_costs = (SearchCosts){0};
     Probe probe = {.spec = spec,
-                   .costs = &costs,
+                   .alike = search_placed_alike(space, group),
+                   .accumulates = group->microbatches > 1,
+                   .costs = ret_costs,
                    .rows = ret_rows,
-                   .scratch = scratch,
-                   .layers = space->spec->model.layers,
-                   .first = true};
+                   .scratch = scratch};
     probe_spec(space, group, kind, spec);
-    costs.overhead_ps = sim_ps(spec->execution.framework.host.microbatch_overhead_s);
-    probe_recomputed(space, &probe, spec, whole);
-    if (spec->execution.framework.data_parallel.reduce_each_microbatch)
-        probe_other_zero(space, &probe, spec, whole);
-    costs.hop_inside_ps = sim_step_hop_ps(spec, true);
-    costs.hop_across_ps = sim_step_hop_ps(spec, false);
-    *ret_costs = costs;
+    probe_once(&probe, SEARCH_RECOMPUTED_NONE, none);
+    if (whole || step_pieces_follow_recompute(spec))
+        probe_recomputed(space, &probe);
 }

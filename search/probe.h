@@ -1,5 +1,5 @@
-/* search/probe.h - what a model's pieces cost and keep on a rank of a group, read from plans that step/step.h makes of a
- * two-stage probe: the simulator's own picoseconds and bytes; used by costs.c alone.
+/* search/probe.h - what a model's pieces cost and keep on a rank of a group, as step/pieces.h reads
+ * them from plans: the simulator's own picoseconds and bytes; used by costs.c alone.
  */
 #ifndef ORR_SEARCH_PROBE_H
 #define ORR_SEARCH_PROBE_H
@@ -9,15 +9,13 @@
 /* What a layer costs with one choice of recomputation. */
 typedef struct SearchLayerRecompute {
     int64_t ps; /* runs again in the backward */
-    SearchTimeSplit side;
+    StepSplit side;
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
 } SearchLayerRecompute;
 
 typedef struct SearchLayer {
-    int64_t forward_ps, input_ps, weight_ps;
-    SearchTimeSplit ahead, back;
+    StepPiece piece; /* passes: the least of all choices of recomputation */
     SearchLayerRecompute again[SEARCH_RECOMPUTED_COUNT];
-    CostWeights weights;
 } SearchLayer;
 
 /* Fills in everything but the sums of `ret_costs`, and a row of `ret_rows` [layers], zero before, for every layer.
@@ -27,9 +25,5 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, 
 
 /* Whether a group's probe holds for every data and pipeline degree. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group);
-
-/* Whether passes take longer where there is a pipeline: hosts that wait for messages or check collectives there alone, and a
- * last stage with a copy of a tied table of its own. */
-bool search_pipelines_apart(const Spec *spec);
 
 #endif

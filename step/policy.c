@@ -79,7 +79,9 @@ StepPolicy step_policy(const Spec *spec)
                         .prefetch_units = spec_prefetch_units(spec),
                         .waits_for_sends = spec_waits_for_sends(spec),
                         .validates_later = spec_validates_later(spec),
-                        .waits_for_norm = spec->execution.framework.optimizer.grad_norm_clip};
+                        .waits_for_norm = spec->execution.framework.optimizer.grad_norm_clip,
+                        .context_bytes = spec->execution.framework.allocator.context_bytes,
+                        .overhead_s = spec->execution.framework.host.step_overhead_s};
 }
 
 StepFilling step_filling(const StepPolicy *policy)

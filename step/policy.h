@@ -45,6 +45,8 @@ typedef struct StepPolicy {
     bool waits_for_sends;  /* compute waits for its messages to other pipeline ranks */
     bool validates_later;  /* a rank's step begins before the norm of all gradients is known */
     bool waits_for_norm;   /* no optimizer begins before the last rank's gradients are reduced */
+    double context_bytes;  /* that a GPU holds beside the tensors of the step: CUDA's and NCCL's own */
+    double overhead_s;     /* of a step, outside of all passes and collectives */
 } StepPolicy;
 
 /* `spec` is complete (no "auto"). */

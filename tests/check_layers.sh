@@ -100,12 +100,16 @@ check_generation_names() {
     done
 }
 
-# What a recipe's data parallelism does is decided in step/policy.c; the search's bounds read the facts there.
+# What a recipe does in a step is decided below (step/policy.c, step/pieces.c, the cost model): a search reads the facts. Of a
+# recipe itself it reads what the software has to offer, or does by default.
 check_policy() {
     [ -d search ] || return 0
-    grep -nE 'framework(\.|->)(data_parallel|pipeline|optimizer)|cost_(keeps_gathered|reduces_each|shards_by_chunk|overlaps_grad)|spec_(hides_param_gather|gathers_on_use|waits_for_sends|prefetch_units)\(' \
-        $(sources search | grep -E "/(bound|replay)") /dev/null |
-        sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 reads a recipe, not step\/policy.h/' || true
+    offers='kernels\.recompute_(modes|partial)|pipeline\.schedules|experts\.dispatchers|data_parallel\.plain_zero|defaults\.'
+    {
+        grep -noE 'framework(\.|->)[a-z_]+\.[a-z_]+' $(sources search) /dev/null | grep -vE "($offers)" || true
+        grep -nE 'cost_(keeps_gathered|reduces_each|shards_by_chunk|overlaps_grad)|spec_(hides_param_gather|gathers_on_use|waits_for_sends|prefetch_units)\(|SpecRecipe' \
+            $(sources search) /dev/null || true
+    } | sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 reads a recipe, not step\/policy.h/'
 }
 
 # Fields that may be "auto" are rows of search/axes.c; what goes through all of them folds over the rows. A file that

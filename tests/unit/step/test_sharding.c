@@ -327,17 +327,16 @@ static void broadcasts(void)
         {"parallel.zero=1", "parallel.zero_group_gpus=32", 32, 7},
         {"parallel.zero=2", "parallel.zero_group_gpus=4", 4, 4},
     };
-    const double parameters = 4.0 * 4096 * 4096 + 3.0 * 4096 * 14336;
+    const CostWeights layer = {.dense = 4.0 * 4096 * 4096 + 3.0 * 4096 * 14336, .tensors = 10, .vectors = 3};
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         Spec spec;
         SimBucketWork reduce, gather;
         load((const char *const[]){BY_OWNER, cases[i].zero, cases[i].group, "model.norm=rmsnorm",
                                    "model.biases=false", NULL},
              &spec);
-        sim_step_bucket(&spec, &(CostWeights){.dense = parameters, .tensors = 10, .vectors = 3}, &reduce,
-                        &gather);
+        sim_step_bucket(&spec, &layer, &reduce, &gather);
         const CostCollective turn = {.op = COST_BROADCAST,
-                                     .bytes = 2 * parameters / cases[i].owners,
+                                     .bytes = 2 * layer.dense / cases[i].owners,
                                      .group = cost_group_part(&spec, COST_RANKS_REPLICAS, 1, cases[i].ranks)};
         g_assert_cmpfloat_with_epsilon(
             (double)gather.ps * 1e-12 / (cases[i].owners * cost_collective_s(&spec.cluster, &turn)), 1, 1e-6);
