@@ -69,18 +69,68 @@ static bool list(const char *flag, const char *text, const char *fallback, doubl
            orr_fail(error, ORR_ERROR_INPUT, "--%s: is empty; give numbers, as 1,8,64", flag);
 }
 
+/* Contexts that are given have to fit the model; of the usual ones those are left that do. */
+static bool contexts_fit(const GenerateArgs *args, int positions, GenerationTable *table, double *contexts,
+                         GError **error)
+{
+    int kept = 0;
+    for (int i = 0; i < table->context_count; i++) {
+        if (positions <= 0 || contexts[i] <= positions)
+            contexts[kept++] = contexts[i];
+        else if (args->context != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "--context: %.0f tokens, but the model has %d positions; give at most these, or "
+                            "model.max_positions",
+                            contexts[i], positions);
+    }
+    if (kept == 0)
+        contexts[kept++] = positions;
+    table->context_count = kept;
+    return true;
+}
+
+/* The table has sequences and contexts of its own. */
+static bool table_alone(const GenerateArgs *args, GError **error)
+{
+    const struct {
+        const char *flag, *text;
+    } others[] = {{"prompts", args->prompts},
+                  {"samples", args->samples},
+                  {"prompt-tokens", args->prompt_tokens},
+                  {"answer-tokens", args->answer_tokens},
+                  {"answer-log-sd", args->answer_log_sd},
+                  {"answer-most", args->answer_most},
+                  {"most-sequences", args->most_sequences}};
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        if (others[i].text != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "--%s: beside --batch or --context, which ask for a table without prompts and "
+                            "answers; give one or the other",
+                            others[i].flag);
+    return !args->check ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--check: beside --batch or --context, whose table has no batch of answers "
+                    "to check; give one or the other");
+}
+
+static bool answer_table(const GenerateArgs *args, const Spec *spec, GString *out, GError **error)
+{
+    double batches[TABLE_MOST], contexts[TABLE_MOST];
+    GenerationTable table = {batches, contexts, 0, 0};
+    return table_alone(args, error) &&
+           list("batch", args->batch, "1,8,64,256", batches, &table.batch_count, error) &&
+           list("context", args->context, "1024,8192,32768", contexts, &table.context_count, error) &&
+           contexts_fit(args, spec->model.max_positions, &table, contexts, error) &&
+           generation_table(spec, &table, args->common.format == CLI_FORMAT_JSON, out, error);
+}
+
 static bool answer(const GenerateArgs *args, const Spec *spec, GString *out, GError **error)
 {
     const bool json = args->common.format == CLI_FORMAT_JSON;
     CostGenerateAsk ask = {.seed = 1};
     Generation generation;
-    if (args->batch != NULL || args->context != NULL) {
-        double batches[TABLE_MOST], contexts[TABLE_MOST];
-        GenerationTable table = {batches, contexts, 0, 0};
-        return list("batch", args->batch, "1,8,64,256", batches, &table.batch_count, error) &&
-               list("context", args->context, "1024,8192,32768", contexts, &table.context_count, error) &&
-               generation_table(spec, &table, json, out, error);
-    }
+    if (args->batch != NULL || args->context != NULL)
+        return answer_table(args, spec, out, error);
     if (!question(args, &ask, error) || !generation_run(spec, &ask, args->check, &generation, error))
         return false;
     if (json)

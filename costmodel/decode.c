@@ -92,7 +92,7 @@ static void exchange(Layer *layer, double bytes)
 {
     const CostShape *shape = layer->shape;
     const CostCollective rows = {.op = COST_ALL_TO_ALL, .bytes = bytes, .group = shape->expert_group};
-    if (shape->expert_group.ranks < 2)
+    if (bytes <= 0)
         return;
     layer->time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &rows);
     gap(layer, 1);
@@ -133,28 +133,108 @@ static void mlp(Layer *layer, double rows, double wide, double groups)
     product(layer, rows, h, wide, groups, shape->linear_dtype);
 }
 
-/* Experts that `tokens` tokens meet of those of a rank: E (1 - (1 - k/E)^b). Each is one group of a grouped product. Ranks wait
- * for the one whose experts have most rows. */
-static void experts(Layer *layer, int index)
+/* What a rank's experts have to do in one layer. */
+typedef struct Experts {
+    double met;       /* experts that some token meets: E (1 - (1 - k/E)^b) of those of the rank */
+    double rows;      /* of tokens, one for each expert of each, on the rank whose experts have most */
+    double wide;      /* of an expert's hidden layer on the rank */
+    double exchanged; /* bytes sent to other ranks, and received again */
+} Experts;
+
+static Experts experts_of(const CostShape *shape, const SpecMoeRun *moe, double tokens)
 {
-    const Spec *spec = layer->shape->spec;
-    const SpecMoeRun moe = cost_layer_moe(&spec->model, index);
-    const SpecParallel *parallel = &spec->parallel;
+    const SpecParallel *parallel = &shape->spec->parallel;
     const bool apart = parallel->tensor < 2 && parallel->expert > 1; /* ranks with sequences of their own */
-    const double ranks = fmax(1, parallel->expert), own = moe.experts / ranks, top_k = moe.top_k,
-                 tokens = layer->rows * (apart ? ranks : 1);
-    const double met = own * (1 - pow(1 - top_k / moe.experts, tokens)),
-                 rows = tokens * top_k / ranks * layer->shape->expert_load;
-    const double cut = fmax(1, apart ? 1 : parallel->tensor / ranks), h = spec->model.hidden;
-    product(layer, layer->rows, moe.experts, h, 1, layer->shape->activation_dtype);
-    moves(layer, COST_MEMORY_SOFTMAX, 8 * layer->rows * moe.experts); /* top k */
-    moves(layer, COST_MEMORY_PERMUTE, 8 * layer->rows * top_k);       /* rows in order of experts */
-    exchange(layer, apart ? layer->shape->element_bytes * layer->rows * top_k * h : 0);
-    mlp(layer, fmax(1, rows / met), moe.expert_ffn_hidden / cut, met);
-    exchange(layer, apart ? layer->shape->element_bytes * layer->rows * top_k * h : 0);
-    moves(layer, COST_MEMORY_PERMUTE, layer->shape->element_bytes * (rows + layer->rows) * h); /* summed */
+    const double ranks = fmax(1, parallel->expert), top_k = moe->top_k, all = tokens * (apart ? ranks : 1),
+                 cut = fmax(1, apart ? 1 : parallel->tensor / ranks);
+    return (Experts){.met = moe->experts / ranks * (1 - pow(1 - top_k / moe->experts, all)),
+                     .rows = all * top_k / ranks * shape->expert_load,
+                     .wide = moe->expert_ffn_hidden / cut,
+                     .exchanged =
+                         apart ? shape->element_bytes * tokens * top_k * shape->spec->model.hidden : 0};
+}
+
+static SpecExpertFormat expert_format(const Spec *spec)
+{
+    const bool narrow = (int)spec->execution.framework.engine.weights_dtype == SPEC_FP4;
+    switch (spec->training.precision) {
+    case SPEC_PRECISION_NVFP4:
+        return SPEC_EXPERTS_FP4;
+    case SPEC_PRECISION_FP8_BLOCKWISE:
+        return SPEC_EXPERTS_FP8_BLOCK;
+    case SPEC_PRECISION_FP8:
+    case SPEC_PRECISION_FP8_CS:
+    case SPEC_PRECISION_FP8_TENSORWISE:
+    case SPEC_PRECISION_FP8_ROWWISE:
+    case SPEC_PRECISION_MXFP8:
+        return narrow ? SPEC_EXPERTS_FP4_8BIT : SPEC_EXPERTS_FP8;
+    default:
+        return narrow ? SPEC_EXPERTS_FP4_16BIT : SPEC_EXPERTS_16BIT;
+    }
+}
+
+/* The engine's measured kernels for the format on GPUs alike; NULL: nobody measured them. */
+static const SpecExpertKernel *measured_experts(const CostShape *shape)
+{
+    const SpecExpertKernels *experts = &shape->spec->execution.framework.engine.experts;
+    for (int i = 0; i < experts->count; i++)
+        if (experts->kernel[i].format == expert_format(shape->spec) &&
+            spec_generation_same(&experts->kernel[i].generation, &shape->accelerator.generation))
+            return &experts->kernel[i];
+    return NULL;
+}
+
+/* Kernels of one layer's experts as a benchmark of the engine has them, W bytes and F FLOPs a row of an expert:
+ *
+ *   t = start + met (a^4 + b^4)^(1/4) + 4 h (rows + tokens) / (rows_frac B)
+ *   a = W / (memory_frac B)        b = F (rows / met + 64) / (flops_frac P)
+ *
+ * B: rate of the memory, P: peak of the format. Half of a tile's 128 rows is lost by each expert, and hidden layers are
+ * rounded up to 64 columns. Source: [aiconfigurator] data moe_perf, fitted as each entry of a recipe says. */
+static void measured(Layer *layer, const SpecExpertKernel *kernel, const Experts *experts)
+{
+    const CostShape *shape = layer->shape;
+    const SpecAccelerator *accelerator = &shape->accelerator;
+    const double h = shape->spec->model.hidden, products = shape->spec->model.gated_mlp ? 3 : 2,
+                 rate = accelerator->memory_bytes_per_s,
+                 peak = accelerator->peak_flops_per_s[shape->linear_dtype], wide = experts->wide,
+                 each = fmax(1, experts->rows / experts->met);
+    const double stored = stored_bytes(shape->spec, shape->linear_dtype), scales = stored < 1 ? 1 / 16.0 : 0;
+    const double read_s = products * h * wide * (stored + scales) / (kernel->memory_frac * rate),
+                 multiply_s =
+                     2 * products * h * ceil(wide / 64) * 64 * (each + 64) / (kernel->flops_frac * peak);
+    layer->time.part_s[COST_DECODE_PRODUCTS] += experts->met * pow(pow(read_s, 4) + pow(multiply_s, 4), 0.25);
+    layer->time.part_s[COST_DECODE_SMALL] +=
+        kernel->start_s + 4 * h * (experts->rows + layer->rows) / (kernel->rows_frac * rate);
+}
+
+/* Each expert is one group of a grouped product; the kernels around it each one by itself. */
+static void grouped(Layer *layer, const SpecMoeRun *moe, const Experts *experts)
+{
+    const double h = layer->shape->spec->model.hidden;
+    moves(layer, COST_MEMORY_SOFTMAX, 8 * layer->rows * moe->experts); /* top k */
+    moves(layer, COST_MEMORY_PERMUTE, 8 * layer->rows * moe->top_k);   /* rows in order of experts */
+    mlp(layer, fmax(1, experts->rows / experts->met), experts->wide, experts->met);
+    moves(layer, COST_MEMORY_PERMUTE,
+          layer->shape->element_bytes * (experts->rows + layer->rows) * h); /* summed */
+}
+
+static void add_experts(Layer *layer, int index)
+{
+    const CostShape *shape = layer->shape;
+    const Spec *spec = shape->spec;
+    const SpecMoeRun moe = cost_layer_moe(&spec->model, index);
+    const SpecExpertKernel *kernel = measured_experts(shape);
+    const Experts experts = experts_of(shape, &moe, layer->rows);
+    product(layer, layer->rows, moe.experts, spec->model.hidden, 1, shape->activation_dtype);
+    exchange(layer, experts.exchanged);
+    if (kernel != NULL && shape->accelerator.peak_flops_per_s[shape->linear_dtype] > 0)
+        measured(layer, kernel, &experts);
+    else
+        grouped(layer, &moe, &experts);
+    exchange(layer, experts.exchanged);
     if (spec->model.moe.shared_experts > 0)
-        mlp(layer, layer->rows, spec->model.moe.shared_expert_ffn_hidden / layer->shape->tensor, 1);
+        mlp(layer, layer->rows, spec->model.moe.shared_expert_ffn_hidden / shape->tensor, 1);
 }
 
 static void add_layer(Layer *layer, int index)
@@ -167,7 +247,7 @@ static void add_layer(Layer *layer, int index)
     all_reduce(layer, wide);
     moves(layer, COST_MEMORY_NORM, 4 * wide);
     if (cost_layer_has_experts(&shape->spec->model, index))
-        experts(layer, index);
+        add_experts(layer, index);
     else
         mlp(layer, layer->rows, shape->spec->model.ffn_hidden / shape->tensor, 1);
     if (!cost_layer_has_experts(&shape->spec->model, index) || shape->spec->parallel.tensor > 1)
@@ -353,11 +433,12 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
 {
     const Spec *spec = decode->shape.spec;
     const double chunk = fmax(1, fmin(spec->execution.framework.engine.prefill_tokens, prompts * tokens));
+    const double together = fmax(1, floor(chunk / tokens)); /* prompts in one kernel of attention */
     CostDecodeTime time = layers_time(&decode->shape, chunk);
     add_head(&decode->shape, fmax(1, chunk / tokens), &time);
     time.part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
     const CostAttention core = {.kernel = cost_attention_kernel(spec),
-                                .batch = 1,
+                                .batch = together,
                                 .q_tokens = tokens,
                                 .kv_tokens = tokens,
                                 .heads = decode->shape.heads,
@@ -367,6 +448,7 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
                                 .v_head_dim = cost_v_dim(&spec->model),
                                 .causal = true,
                                 .dtype = decode->shape.activation_dtype};
-    const double attention = spec->model.layers * cost_attention_s(&decode->shape.accelerator, &core);
+    const double attention =
+        spec->model.layers * cost_attention_s(&decode->shape.accelerator, &core) / together;
     return (cost_decode_total_s(&time) * (tokens / chunk) + attention) * prompts / decode->pipeline;
 }

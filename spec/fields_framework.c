@@ -461,47 +461,6 @@ static bool read_recipes(SpecReadContext *context, const OrrJson *node, void *ta
     return spec_recipes_check(node, context->where, error);
 }
 
-static bool read_weights_dtype(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
-{
-    int dtype = SPEC_AUTO;
-    const bool same = orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "precision") == 0;
-    if (!same && !spec_read_word(context, &spec_words_dtype, node, &dtype, error))
-        return false;
-    *(SpecDtype *)target = (SpecDtype)dtype;
-    return true;
-}
-
-static const SpecField engine_fields[] = {
-    SPEC_F_INT(SpecEngine, max_sequences, 0, 1e6, "0", 0,
-               "Most sequences that a replica works on at once; 0: the software generates nothing."),
-    SPEC_F_DOUBLE(SpecEngine, memory_frac, ORR_UNIT_FRAC, 0.1, 1, "0.9", 0,
-                  "Share of a GPU's memory that weights, work and caches may take."),
-    SPEC_F_DOUBLE(SpecEngine, free_memory_frac, ORR_UNIT_FRAC, 0.1, 1, "1", 0,
-                  "Share that the caches take of what weights and work leave of it."),
-    SIZE(SpecEngine, fixed_bytes, "GPU memory of the CUDA context, the communicator and captured graphs."),
-    SPEC_F_DOUBLE(SpecEngine, prefill_tokens, ORR_UNIT_TOKENS, 1, 1e7, "8192", 0,
-                  "Tokens of prompts that one step reads at most."),
-    TIME_S(SpecEngine, step_host_s,
-           "What the host takes for a step while the GPU waits: scheduling, sampling."),
-    SPEC_F_DOUBLE(
-        SpecEngine, drafted_tokens, ORR_UNIT_NONE, 0, 64, "0", 0,
-        "Further tokens that a step accepts on average, drafted ahead (speculative decoding). What drafting "
-        "costs is not counted."),
-    FLAG(SpecEngine, reserves_longest,
-         "A sequence starts when there is room for its longest possible answer. Otherwise it starts when "
-         "there is room, "
-         "and the newest gives way when there is none."),
-    SPEC_F_BOOL(SpecEngine, shares_prefixes, "true", 0,
-                "Answers to one prompt share what was computed of it."),
-    SPEC_F_CUSTOM(SpecEngine, weights_dtype, read_weights_dtype, "\"precision\"", 0,
-                  "\"precision\", or one of bf16, fp8, fp4, int8, int4", NULL, NULL,
-                  "How matrices of layers are stored, where that is narrower than what is multiplied "
-                  "(weight-only quantisation)."),
-    SPEC_F_WORD(SpecEngine, cache_dtype, &spec_words_dtype, "\"bf16\"", 0,
-                "Number format of keys and values in the cache."),
-};
-static SPEC_TABLE(engine_table, "framework.engine", "How it generates, where it does.", engine_fields);
-
 static const SpecField framework_fields[] = {
     SPEC_F_FILE_KEYS("frameworks"),
     SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
@@ -542,7 +501,7 @@ static const SpecField framework_fields[] = {
                   "What kernels take beyond what the model of the GPU says, as a trace of a step showed."),
     SPEC_F_OBJECT(SpecFramework, defaults, spec_table_recipe_defaults, 0,
                   "What a scenario that does not say gets from this software."),
-    SPEC_F_OBJECT(SpecFramework, engine, engine_table, 0,
+    SPEC_F_OBJECT(SpecFramework, engine, spec_table_engine, 0,
                   "How it generates: batches, caches, what a step costs."),
     {.key = "ops",
      .type = SPEC_TYPE_CUSTOM,

@@ -64,6 +64,18 @@
 
 extern const SpecTable spec_table_recipe_optimizer;
 
+/* spec/fields_engine.c: the group "engine" of a recipe. */
+extern const SpecTable spec_table_engine;
+
+/* A text that has to be there and says something. */
+#define SPEC_F_CUSTOM_SOURCE(text)                                                                           \
+    {                                                                                                        \
+        .key = "source", .type = SPEC_TYPE_CUSTOM, .flags = SPEC_FIELD_REQUIRED, .read = spec_read_source,   \
+        .form = "text: the code, paper or benchmark", .schema = "{\"type\":\"string\",\"minLength\":1}",     \
+        .help = text                                                                                         \
+    }
+bool spec_read_source(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_recipe_ops.c: the list "ops" of a recipe; `target` is a SpecRecipeOps. */
 extern const SpecTable spec_table_recipe_op;
 bool spec_read_recipe_ops(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

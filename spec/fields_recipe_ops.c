@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 /* Where a recipe names no mechanism behind a number, nobody can check it. */
-static bool read_source(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+bool spec_read_source(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     (void)target;
     if (orr_json_type(node) != ORR_JSON_TEXT || orr_json_text(node)[0] == '\0')
@@ -30,13 +30,7 @@ static const SpecField op_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeOp, bytes_per_element, ORR_UNIT_BYTES, 0, 1000, "0", 0,
                   "Bytes read and written for each element, besides copies."),
     SPEC_F_INT(SpecRecipeOp, kernels, 1, 100, "1", 0, "Kernel launches."),
-    {.key = "source",
-     .type = SPEC_TYPE_CUSTOM,
-     .flags = SPEC_FIELD_REQUIRED,
-     .read = read_source,
-     .form = "text: the code or paper that shows the kernels",
-     .schema = "{\"type\":\"string\",\"minLength\":1}",
-     .help = "The code or paper that shows the kernels."},
+    SPEC_F_CUSTOM_SOURCE("The code or paper that shows the kernels."),
 };
 SPEC_TABLE(spec_table_recipe_op, "framework.ops", "A tensor that the software copies or reads once more.",
            op_fields);

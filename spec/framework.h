@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "spec/generation.h"
 #include "spec/names.h"
 
 /* Which kernels run, fused, split, copied or cast. */
@@ -173,6 +174,31 @@ typedef struct SpecRecipeOps {
     int count;
 } SpecRecipeOps;
 
+/* How experts are stored and multiplied: what their kernels are made for. */
+typedef enum {
+    SPEC_EXPERTS_16BIT,
+    SPEC_EXPERTS_FP8,       /* a scale a tensor, or a row of either operand */
+    SPEC_EXPERTS_FP8_BLOCK, /* a scale for 128 elements */
+    SPEC_EXPERTS_FP4_16BIT, /* stored in 4 bits, multiplied in 16 */
+    SPEC_EXPERTS_FP4_8BIT,
+    SPEC_EXPERTS_FP4,
+} SpecExpertFormat;
+
+enum { SPEC_ENGINE_MOST_KERNELS = 16 };
+
+/* All kernels of the experts of one layer as a benchmark of the engine times them, from the scores of the router to the sum of
+ * the experts' rows; costmodel/decode.c has the formula. */
+typedef struct SpecExpertKernel {
+    SpecExpertFormat format;
+    SpecGeneration generation; /* of the GPUs that were measured */
+    double start_s, memory_frac, flops_frac, rows_frac;
+} SpecExpertKernel;
+
+typedef struct SpecExpertKernels {
+    SpecExpertKernel kernel[SPEC_ENGINE_MOST_KERNELS];
+    int count;
+} SpecExpertKernels;
+
 /* How it generates, where it does. */
 typedef struct SpecEngine {
     double memory_frac, free_memory_frac, fixed_bytes, prefill_tokens, step_host_s, kernel_gap_s,
@@ -181,6 +207,7 @@ typedef struct SpecEngine {
     bool reserves_longest, shares_prefixes;
     SpecDtype cache_dtype;
     SpecDtype weights_dtype; /* SPEC_AUTO: of training.precision */
+    SpecExpertKernels experts;
 } SpecEngine;
 
 typedef struct SpecFramework {

@@ -23,6 +23,8 @@ LONGEST = {"Llama-2-70B-chat": 1024, "Mixtral-8x7B-Instruct": 1024, "Llama-3.1-4
 def precision(row):
     if "GPT-OSS" in row["model"]:  # experts in mxfp4: widened to 16 bits on Hopper, beside 8-bit activations on Blackwell
         return "bf16" if row["gpu"] in ("H100", "H200") else "mxfp8"
+    if row["model"] in ("DeepSeek R1 0528", "MiniMax-M2.5") and row["gpu"] in ("H100", "H200"):
+        return "fp8-blockwise"  # as the checkpoints are published: a scale for 128 x 128 weights
     words = str(row["precision"].get("weights") or ("fp8" if row["gpu"] != "B200" else "fp4")).lower()
     return "nvfp4" if "fp4" in words else "fp8" if "fp8" in words else "bf16"
 

@@ -204,6 +204,50 @@ static void test_refused(void)
     g_clear_error(&error);
 }
 
+static CostDecodeTime largest_step(const Spec *spec, CostDecode *ret_decode)
+{
+    GError *error = NULL;
+    cost_decode_init(spec, 64, ret_decode, &error);
+    g_assert_no_error(error);
+    return ret_decode->at[ret_decode->grid - 1];
+}
+
+/* Mixtral on one H100 in 16 bits: two experts of eight a token, 3 x 4,096 x 14,336 weights each; what each share of a measured
+ * kernel does, alone. An entry for other GPUs or another format changes nothing. */
+static void test_measured_experts(void)
+{
+    g_autofree Spec *spec = take("mixtral-8x7b", "bf16", "\"data\":8", H100);
+    SpecExpertKernels *experts = &spec->execution.framework.engine.experts;
+    spec->cluster.accelerator.memory_bytes = 192e9;
+    CostDecode decode;
+    experts->count = 0;
+    const CostDecodeTime grouped = largest_step(spec, &decode);
+    SpecExpertKernel *kernel = &experts->kernel[0];
+    *kernel = (SpecExpertKernel){SPEC_EXPERTS_16BIT, spec->cluster.accelerator.generation, 1e-4, 1, 1, 1};
+    experts->count = 1;
+    const CostDecodeTime base = largest_step(spec, &decode);
+    const double batch = decode.batch[decode.grid - 1], met = 8 * (1 - pow(0.75, batch)),
+                 rows = 2 * batch * decode.shape.expert_load,
+                 rate = decode.shape.accelerator.memory_bytes_per_s,
+                 peak = decode.shape.accelerator.peak_flops_per_s[SPEC_BF16],
+                 read_s = 2 * 3 * 4096.0 * 14336 / rate,
+                 multiply_s = 2 * 3 * 4096.0 * 14336 * (rows / met + 64) / peak;
+    kernel->memory_frac = kernel->flops_frac = 0.5;
+    near(largest_step(spec, &decode).part_s[COST_DECODE_PRODUCTS] - base.part_s[COST_DECODE_PRODUCTS],
+         32 * met * pow(pow(read_s, 4) + pow(multiply_s, 4), 0.25), 1e-9);
+    kernel->rows_frac = 0.25;
+    kernel->start_s = 3e-4;
+    near(largest_step(spec, &decode).part_s[COST_DECODE_SMALL] - base.part_s[COST_DECODE_SMALL],
+         32 * (2e-4 + (4 - 1) * 4 * 4096 * (rows + batch) / rate), 1e-9);
+    kernel->format = SPEC_EXPERTS_FP8;
+    near(largest_step(spec, &decode).part_s[COST_DECODE_PRODUCTS], grouped.part_s[COST_DECODE_PRODUCTS],
+         1e-15);
+    kernel->format = SPEC_EXPERTS_16BIT;
+    kernel->generation = *spec_generation("blackwell");
+    near(largest_step(spec, &decode).part_s[COST_DECODE_PRODUCTS], grouped.part_s[COST_DECODE_PRODUCTS],
+         1e-15);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -213,6 +257,7 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/room", test_room);
     g_test_add_func("/generate/better", test_better);
     g_test_add_func("/generate/experts", test_experts);
+    g_test_add_func("/generate/measured-experts", test_measured_experts);
     g_test_add_func("/generate/refused", test_refused);
     return g_test_run();
 }
