@@ -92,13 +92,18 @@ enum { TEXTS = 4096, BUCKETS = 2048 };
 double orr_lengths_packed(const OrrLengths *lengths, double capacity)
 {
     int room[BUCKETS + 1] = {0}, rows = 0, strip = lengths->count - 1;
-    double used = 0, above = 0;
-    for (int i = 0; i < TEXTS; i++) { /* from the longest quantile down */
+    double used = 0, above = 0, carried = 0; /* parts of a step that texts before it left */
+    for (int i = 0; i < TEXTS; i++) {        /* from the longest quantile down */
         while (strip > 0 && above + lengths->share[strip] <= (i + 0.5) / TEXTS)
             above += lengths->share[strip--];
         const double tokens = fmin(lengths->tokens[strip], capacity);
-        const int need = (int)fmax(1, floor(tokens / capacity * BUCKETS + 0.5));
+        const double steps = tokens / capacity * BUCKETS + carried;
+        const int need = (int)floor(steps + 1e-9);
         int left = need;
+        carried = steps - need;
+        used += tokens;
+        if (need == 0)
+            continue;
         while (left <= BUCKETS && room[left] == 0)
             left++;
         if (left > BUCKETS) {
@@ -108,7 +113,6 @@ double orr_lengths_packed(const OrrLengths *lengths, double capacity)
             room[left]--;
         }
         room[left - need]++;
-        used += tokens;
     }
     return rows > 0 ? fmin(1, used / (rows * capacity)) : 1;
 }

@@ -164,7 +164,10 @@ static bool shows_one(const ValidateArgs *args, GError **error)
                             first, views[i].flag);
         first = views[i].given ? views[i].flag : first;
     }
-    return true;
+    return first == NULL || args->common.format != CLI_FORMAT_CSV ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "validate: --format csv is a table of runs, which %s does not print; give text or json",
+                    first);
 }
 
 static bool run(const CliArgs *common, GError **error)

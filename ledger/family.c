@@ -135,8 +135,9 @@ GArray *ledger_leave_family_out(const Ledger *stated, const Ledger *unknown, GEr
         g_array_unref(found);
         orr_fail(
             error, ORR_ERROR_INPUT,
-            "--leave-family-out: rows of %d families of software with a time; give files with at least %d",
-            count, LEDGER_MIN_SOURCES + 1);
+            "--leave-family-out: the files hold measured step times of %d %s of software; give files with "
+            "at least %d",
+            count, count == 1 ? "family" : "families", LEDGER_MIN_SOURCES + 1);
         return NULL;
     }
     g_array_sort(found, compare_rows);

@@ -70,6 +70,8 @@ bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *targ
     lengths->given = true;
     lengths->packed_frac = 1;
     return spec_read_table(&inside, &spec_table_lengths, node, lengths, error) &&
+           (lengths->histogram_count == 0 || lengths->mean <= 0 ||
+            spec_read_fail(context, NULL, error, "has both mean and histogram; give one of them")) &&
            (lengths->histogram_count > 0 || lengths->mean >= 1 ||
             spec_read_fail(context, NULL, error, "says no length; give mean, in tokens, or histogram"));
 }

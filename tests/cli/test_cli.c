@@ -167,6 +167,8 @@ static void test_wrong_use(void)
         {{"run", "/dev/null"}, "/dev/null"},
         {{"list", "modls"}, "did you mean models?"},
         {{"validate", "x.json", "--reserve", "--few-shot"}, "--reserve and --few-shot are two views"},
+        {{"validate", "x.json", "--leave-family-out", "--format", "csv"},
+         "which --leave-family-out does not print"},
         {{"list", "--set", "a=b"}, "--set"},
         {{"help", "rn"}, "did you mean run?"},
         {{"help", "parallel.zreo"}, "parallel.zero"},

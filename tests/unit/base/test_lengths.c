@@ -74,6 +74,10 @@ static void test_packed(void)
     near(orr_lengths_packed(&lengths, 1000), 1, 1e-12);
     orr_lengths_log_normal(400, 1, 4096, &lengths);
     g_assert_cmpfloat(orr_lengths_packed(&lengths, 4096), >, 0.97); /* many short ones fill every gap */
+    orr_lengths_fixed(1, &lengths); /* a text of one token takes one token of a row of 4,096 */
+    near(orr_lengths_packed(&lengths, 4096), 1, 1e-12);
+    orr_lengths_fixed(3, &lengths);
+    near(orr_lengths_packed(&lengths, 9), 1, 1e-3); /* three thirds of a row */
 }
 
 int main(int argc, char **argv)
