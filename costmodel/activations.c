@@ -1,6 +1,7 @@
 /* costmodel/activations.c - see activations.h. Bytes are for the tokens of one micro-batch on this rank. */
 #include <math.h>
 
+#include "costmodel/freeze.h"
 #include "costmodel/activations.h"
 #include "costmodel/encoder.h"
 
@@ -108,7 +109,7 @@ CostActivations cost_layer_activations(const CostShape *shape, int layer, int la
 {
     CostGraph graph;
     cost_graph_layer(shape, layer, &graph);
-    return cost_activations(shape, &graph, cost_recompute_extent(shape->spec, layer_in_stage));
+    return cost_activations(shape, &graph, cost_layer_extent(shape->spec, layer, layer_in_stage));
 }
 
 CostActivations cost_head_activations(const CostShape *shape)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "costmodel/adapter_internal.h"
+#include "costmodel/states.h"
 
 static const CostLinear linears[] = {
     {"qkv", {SPEC_TARGET_Q, SPEC_TARGET_K, SPEC_TARGET_V}, COST_CUT_OUTPUTS, COST_MLP_NONE},
@@ -126,7 +127,7 @@ CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
     const SpecModel *model = &spec->model;
     CostParams params = {0};
     if (!spec->training.adapter.given)
-        return cost_part_params(model, piece, layer);
+        return cost_part_frozen(spec, piece, layer) ? params : cost_part_params(model, piece, layer);
     if (piece != COST_PART_LAYER)
         return params;
     const bool has_experts = cost_layer_has_experts(model, layer);
@@ -143,14 +144,25 @@ CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
     return params;
 }
 
+static double whole(const CostParams *params)
+{
+    return params->tensor_sharded + params->replicated + params->expert;
+}
+
 double cost_trained_parameters(const Spec *spec)
 {
     double sum = 0;
-    if (!spec->training.adapter.given)
+    if (!spec->training.adapter.given && !spec_freezes(&spec->training.freeze))
         return cost_parameters(&spec->model, 0, false);
+    if (!spec->training.adapter.given) {
+        const CostParams first = cost_trained_params(spec, COST_PART_EMBEDDING, 0),
+                         last = cost_trained_params(spec, COST_PART_HEAD, 0),
+                         mtp = cost_trained_params(spec, COST_PART_MTP, 0);
+        sum = whole(&first) + whole(&last) + spec->model.mtp_layers * whole(&mtp);
+    }
     for (int layer = 0; layer < spec->model.layers; layer++) {
         const CostParams params = cost_trained_params(spec, COST_PART_LAYER, layer);
-        sum += params.tensor_sharded + params.replicated + params.expert;
+        sum += whole(&params);
     }
     return sum;
 }
@@ -173,9 +185,12 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecAdapter *adapter = &spec->training.adapter;
     CostFrozen frozen = {0};
-    if (!adapter->given)
-        return frozen;
     const CostParams all = cost_part_params(&spec->model, piece, layer);
+    if (!adapter->given) {
+        const CostWeights weights = cost_rank_weights(&all, &spec->parallel);
+        const double each = cost_part_frozen(spec, piece, layer) ? cost_weight_wire_bytes(spec) : 0;
+        return (CostFrozen){each * weights.dense, each * weights.expert};
+    }
     const double base = piece == COST_PART_LAYER ? cost_base_bytes(adapter) : 2;
     const CostParams matrices = {.tensor_sharded = all.tensor_sharded},
                      vectors = {.replicated = all.replicated};
@@ -245,9 +260,13 @@ static void drop_gradients(CostOps *weights)
     weights->count = count;
 }
 
-void cost_freeze(const CostShape *shape, CostGraph *graph)
+void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, CostGraph *graph)
 {
-    if (!shape->spec->training.adapter.given)
+    if (cost_part_stops(shape->spec, piece, layer)) {
+        graph->pass[COST_BACKWARD_INPUT].count = graph->pass[COST_BACKWARD_WEIGHT].count = 0;
+        graph->pass[COST_FORWARD].kept_count = 0;
+    }
+    if (!shape->spec->training.adapter.given && !cost_part_frozen(shape->spec, piece, layer))
         return;
     drop_tensors(shape, &graph->pass[COST_FORWARD]);
     drop_gradients(&graph->pass[COST_BACKWARD_WEIGHT]);

@@ -1,4 +1,4 @@
-/* costmodel/adapter.h - low-rank adapters beside frozen weights: what is trained, what frozen weights take, and the ops.
+/* costmodel/adapter.h - low-rank adapters beside frozen weights, and layers frozen whole: what is trained, what frozen weights take, and the ops.
  *
  * y = W x + (alpha / r) B A x.  A linear layer of n inputs and m outputs has r (n + m) weights more, two thin products in
  * every pass, and no weight gradient of its own. Of a layer cut along its outputs every tensor rank has all of A and its
@@ -13,6 +13,7 @@
 #ifndef ORR_COSTMODEL_ADAPTER_H
 #define ORR_COSTMODEL_ADAPTER_H
 
+#include "costmodel/freeze.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
@@ -49,6 +50,6 @@ CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer
 void cost_reference_ops(const CostOps *forward, CostOps *ret_ops);
 
 /* Takes out of a piece's ops and tensors what only gradients of frozen weights want; nothing where all are trained. */
-void cost_freeze(const CostShape *shape, CostGraph *graph);
+void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, CostGraph *graph);
 
 #endif

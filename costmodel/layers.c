@@ -1,10 +1,17 @@
 /* costmodel/layers.c - see layers.h. */
 #include "costmodel/layers.h"
 
+#include "costmodel/freeze.h"
+
+int cost_layer_group_at(const Spec *spec, int layer, CostRecomputeExtent extent)
+{
+    const int frozen = cost_part_frozen(spec, COST_PART_LAYER, layer) ? COST_LAYER_KINDS : 0;
+    return (frozen + cost_layer_kind(&spec->model, layer)) * COST_RECOMPUTE_OP_COUNT + (int)extent;
+}
+
 int cost_layer_group(const Spec *spec, int layer, int layer_in_stage)
 {
-    return cost_layer_kind(&spec->model, layer) * COST_RECOMPUTE_OP_COUNT +
-           (int)cost_recompute_extent(spec, layer_in_stage);
+    return cost_layer_group_at(spec, layer, cost_layer_extent(spec, layer, layer_in_stage));
 }
 
 void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerGroups *groups)
@@ -12,8 +19,8 @@ void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerG
     for (int i = 0; i < layers; i++) {
         int *at = &groups->at[cost_layer_group(spec, first_layer + i, i)];
         if (*at == 0) {
-            groups->group[groups->count] =
-                (CostLayerGroup){.layer = first_layer + i, .extent = cost_recompute_extent(spec, i)};
+            groups->group[groups->count] = (CostLayerGroup){
+                .layer = first_layer + i, .extent = cost_layer_extent(spec, first_layer + i, i)};
             *at = ++groups->count;
         }
         groups->group[*at - 1].count++;

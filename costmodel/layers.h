@@ -1,4 +1,4 @@
-/* costmodel/layers.h - layers that are alike: of one kind (costmodel/params.h) and one extent of recomputation. Each such group
+/* costmodel/layers.h - layers that are alike: of one kind (costmodel/params.h) and one extent of recomputation, all trained or all frozen. Each such group
  * has one graph, so that a model's layers cost no more to count than their kinds. */
 #ifndef ORR_COSTMODEL_LAYERS_H
 #define ORR_COSTMODEL_LAYERS_H
@@ -6,7 +6,7 @@
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
 
-#define COST_LAYER_GROUPS (COST_LAYER_KINDS * COST_RECOMPUTE_OP_COUNT)
+#define COST_LAYER_GROUPS (2 * COST_LAYER_KINDS * COST_RECOMPUTE_OP_COUNT) /* trained, and frozen */
 
 typedef struct CostLayerGroup {
     int layer; /* 0-based along the model: the first of them */
@@ -21,8 +21,10 @@ typedef struct CostLayerGroups {
     int at[COST_LAYER_GROUPS]; /* 1 + place of each kind and extent; 0: none yet */
 } CostLayerGroups;
 
-/* Which of all kinds and extents a layer is: below COST_LAYER_GROUPS. `layer_in_stage` counts from 0. */
+/* Which of all kinds and extents a layer is: below COST_LAYER_GROUPS. `layer_in_stage` counts from 0. Layers before those that
+ * a gradient reaches run nothing again. */
 int cost_layer_group(const Spec *spec, int layer, int layer_in_stage);
+int cost_layer_group_at(const Spec *spec, int layer, CostRecomputeExtent extent);
 
 /* Adds the `layers` layers of one stage, the first of which is `first_layer` of the model. */
 void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerGroups *groups);

@@ -54,7 +54,7 @@ void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)
         graph->pass[pass].count = graph->pass[pass].kept_count = 0;
         cost_ops_layer(shape, layer, (CostPass)pass, &graph->pass[pass]);
     }
-    cost_freeze(shape, graph);
+    cost_freeze(shape, COST_PART_LAYER, layer, graph);
 }
 
 void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
@@ -63,7 +63,11 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
         graph->pass[pass].count = graph->pass[pass].kept_count = 0;
         list(shape, (CostPass)pass, &graph->pass[pass]);
     }
-    cost_freeze(shape, graph);
+    cost_freeze(shape,
+                list == cost_ops_embedding ? COST_PART_EMBEDDING
+                : list == cost_ops_head    ? COST_PART_HEAD
+                                           : COST_PART_MTP,
+                0, graph);
 }
 
 /* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.

@@ -117,6 +117,9 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     if (spec->training.adapter.given)
         return exchange_export_refuse(error, format, "training.adapter", "this format has no adapters",
                                       "leave it out, and give the adapter to the software by its own means");
+    if (spec_freezes(&spec->training.freeze))
+        return exchange_export_refuse(error, format, "training.freeze", "this format freezes no weights",
+                                      "leave it out, and freeze them in the software by its own means");
     if (spec->workload.given)
         return exchange_export_refuse(error, format, "workload", "this format has one model and no loop",
                                       "leave it out to export the training of the scenario's own model");

@@ -1,4 +1,5 @@
 /* report/kernels.c - the kernels and collectives of each piece of the model as CSV: what a step's time is made of. */
+#include "costmodel/freeze.h"
 #include "costmodel/layers.h"
 #include "costmodel/pass.h"
 #include "report/kernels.h"
@@ -120,13 +121,16 @@ static CostLayerGroups group_layers(const Report *report)
     return groups;
 }
 
-/* Layers that recomputation leaves alone beside others of their kind that it does not. */
-static const char *what_else(const SpecModel *model, const CostLayerGroups *groups,
-                             const CostLayerGroup *group)
+/* Layers that recomputation leaves alone beside others of their kind that it does not; frozen ones. */
+static const char *what_else(const Spec *spec, const CostLayerGroups *groups, const CostLayerGroup *group)
 {
+    const SpecModel *model = &spec->model;
+    if (cost_part_frozen(spec, COST_PART_LAYER, group->layer))
+        return " frozen";
     for (int i = 0; i < groups->count; i++) {
         const CostLayerGroup *other = &groups->group[i];
-        if (cost_layer_kind(model, other->layer) == cost_layer_kind(model, group->layer) &&
+        if (!cost_part_frozen(spec, COST_PART_LAYER, other->layer) &&
+            cost_layer_kind(model, other->layer) == cost_layer_kind(model, group->layer) &&
             other->extent != group->extent && group->extent == COST_RECOMPUTE_OP_NONE) {
             return " without recomputation";
         }
@@ -151,7 +155,7 @@ static int list_pieces(const Report *report, Piece pieces[COST_LAYER_GROUPS + 3]
     for (; count < groups.count; count++) {
         const CostLayerGroup *group = &groups.group[count];
         pieces[count] =
-            (Piece){layer_name(model, group->layer), what_else(model, &groups, group), NULL, *group};
+            (Piece){layer_name(model, group->layer), what_else(report->spec, &groups, group), NULL, *group};
     }
     pieces[count++] = (Piece){"embedding", "", cost_ops_embedding, {.count = 1}};
     pieces[count++] = (Piece){"head", "", cost_ops_head, {.count = 1}};

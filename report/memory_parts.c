@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/freeze.h"
 #include "costmodel/activations.h"
 #include "costmodel/layers.h"
 #include "costmodel/states.h"
@@ -187,7 +188,7 @@ static void write_segment(Parts *parts, const SimStage *stage, int index, int fi
     CostRecomputeExtent extent = COST_RECOMPUTE_OP_NONE;
     if (layer) {
         g_snprintf(name, sizeof name, "%d", first_layer + in_stage);
-        extent = cost_recompute_extent(spec, in_stage);
+        extent = cost_layer_extent(spec, first_layer + in_stage, in_stage);
     } else {
         g_strlcpy(name, before ? "embedding" : last ? "head" : "multi-token", sizeof name);
     }

@@ -156,10 +156,12 @@ static void write_scenario(const Report *report, GString *out)
     if (report->active_parameters < report->parameters)
         g_string_append_printf(model, " (%s active a token)",
                                orr_text_count(active, report->active_parameters));
-    if (report->trained_parameters < report->parameters)
+    if (report->trained_parameters < report->parameters && spec->training.adapter.given)
         g_string_append_printf(
             model, ", %s trained (%s, rank %d)", orr_text_count(active, report->trained_parameters),
             spec_word(&spec_words_task, (int)spec->training.task), spec->training.adapter.rank);
+    else if (report->trained_parameters < report->parameters)
+        g_string_append_printf(model, ", %s trained", orr_text_count(active, report->trained_parameters));
     if (spec->model.encoder_layers > 0)
         g_string_append_printf(model, ", %d encoder and %d decoder layers", spec->model.encoder_layers,
                                spec->model.layers - spec->model.encoder_layers);

@@ -55,6 +55,17 @@ typedef struct SpecAdapter {
     bool fused; /* one adapter for queries, keys and values, one for gate and up; added in the product */
 } SpecAdapter;
 
+/* Weights that training leaves as they are, beside none of an adapter's. */
+typedef struct SpecFreeze {
+    bool embedding, head;
+    int layers; /* from the first on */
+} SpecFreeze;
+
+static inline bool spec_freezes(const SpecFreeze *freeze)
+{
+    return freeze->embedding || freeze->head || freeze->layers > 0;
+}
+
 extern const SpecWords spec_words_task, spec_words_target, spec_words_base, spec_words_reference;
 
 #endif

@@ -39,6 +39,7 @@ static inline bool spec_is_zero_plus(const SpecParallel *parallel)
 /* spec/fields_adapter.c: training.task, training.adapter. */
 bool spec_check_adapter(const Check *check);
 bool spec_check_lengths(const Check *check);
+bool spec_check_freeze(const Check *check);
 
 /* spec/check_tiles.c: parallel.weight_tiles, training.mlp_tiles. */
 bool spec_check_tiles(const Check *check);

@@ -106,7 +106,8 @@ bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, voi
 bool spec_read_data(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 /* spec/fields_jitter.c: `target` is a SpecJitter. */
-extern const SpecTable spec_table_adapter, spec_table_lengths;
+extern const SpecTable spec_table_adapter, spec_table_lengths, spec_table_freeze;
+bool spec_read_freeze(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_adapter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_jitter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

@@ -271,6 +271,9 @@ static const SpecField training_fields[] = {
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),
+    SPEC_F_CUSTOM(SpecTraining, freeze, spec_read_freeze, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
+                  &spec_table_freeze,
+                  "Weights that training leaves as they are: no gradient, no optimizer state, no reduction."),
     SPEC_F_CUSTOM(SpecTraining, lengths, spec_read_lengths, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
                   &spec_table_lengths,
                   "How long the texts are, and whether they are packed or padded; without it every position "

@@ -155,8 +155,9 @@ int spec_deferred_heads(const Spec *spec)
     const SpecParallel *parallel = &spec->parallel;
     const bool ordered = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
-    const bool applies = ordered && dense && !spec->training.adapter.given && parallel->pipeline > 1 &&
-                         parallel->zero <= 1 && spec_follows_recipes(spec->execution.overlap);
+    const bool applies = ordered && dense && !spec->training.adapter.given && !spec->training.freeze.head &&
+                         parallel->pipeline > 1 && parallel->zero <= 1 &&
+                         spec_follows_recipes(spec->execution.overlap);
     return applies ? MIN(spec->execution.framework.pipeline.deferred_head_gradients, spec_microbatches(spec))
                    : 0;
 }

@@ -217,6 +217,7 @@ typedef struct SpecTraining {
     double predicted_frac; /* of the positions those that software picks ahead of the LM head */
     SpecTask task;
     SpecAdapter adapter;
+    SpecFreeze freeze;
     SpecReference reference; /* of preference pairs */
 } SpecTraining;
 

@@ -33,7 +33,7 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
     const Spec *spec = step->spec;
     const int last = step->plan->shape.ranks - 1;
     if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last) ||
-        spec->training.adapter.given) {
+        spec->training.adapter.given || spec->training.freeze.head) {
         return;
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
@@ -51,8 +51,7 @@ static int stage_of(const Step *step, int rank, int chunk)
 
 static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
 {
-    return step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
-                       (int)group->extent];
+    return step->kinds[cost_layer_group_at(step->spec, group->layer, group->extent)];
 }
 
 static bool has_placeholders(const Spec *spec)

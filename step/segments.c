@@ -96,7 +96,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     SimSegment *segment = &kind->segment;
     SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
                                        &segment->backward_weight};
-    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
+    const CostRecomputeExtent extent = cost_layer_extent(step->spec, layer, layer_in_stage);
     CostTime times[COST_PASS_COUNT], again = {0};
     CostGraph graph;
     cost_graph_layer(&step->shape, layer, &graph);

@@ -1,6 +1,7 @@
 /* study/trace_items.c - see trace_items.h. */
 #include "study/trace_items.h"
 
+#include "costmodel/freeze.h"
 #include "costmodel/layers.h"
 #include "costmodel/pass.h"
 
@@ -219,7 +220,7 @@ static Piece *layer_piece(TraceItems *items, int layer, int layer_in_stage)
     Piece *piece = &items->pieces[cost_layer_group(spec, layer, layer_in_stage)];
     if (piece->graph == NULL) {
         piece->graph = g_new(CostGraph, 1);
-        piece->extent = cost_recompute_extent(spec, layer_in_stage);
+        piece->extent = cost_layer_extent(spec, layer, layer_in_stage);
         cost_graph_layer(&items->shape, layer, piece->graph);
     }
     return piece;

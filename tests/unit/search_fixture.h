@@ -67,14 +67,19 @@ static inline GString *fixture_text(GRand *rand, int number, bool few, const cha
         g_rand_boolean(rand) ? "dgx-a100-80gb" : "dgx-h100", node, domain, g_rand_int_range(rand, 1, 4));
     g_string_append_printf(
         text,
-        "\"training\":{\"sequence_length\":%d,\"global_batch\":%s,\"micro_batch\":\"auto\",\"recompute\":%s},"
+        "\"training\":{\"sequence_length\":%d,\"global_batch\":%s,\"micro_batch\":\"auto\",\"recompute\":%s%"
+        "s},"
         "\"parallel\":{\"tensor\":\"auto\",\"sequence_parallel\":%s,\"context\":%s,\"pipeline\":\"auto\","
         "\"virtual_stages\":\"auto\",\"schedule\":%s,\"data\":\"auto\",\"expert\":%s,\"zero\":%s,"
         "\"zero_group_gpus\":%s,\"order\":\"%s\"},",
         g_rand_boolean(rand) ? 1024 : 4096, fixture_pick(rand, batches, (int)G_N_ELEMENTS(batches)),
-        MAY(fixture_pick(rand, recomputes, (int)G_N_ELEMENTS(recomputes))), few ? "false" : "\"auto\"",
-        few ? "1" : "\"auto\"", g_rand_boolean(rand) ? "\"auto\"" : "\"interleaved\"", moe ? "\"auto\"" : "1",
-        MAY("1"), few ? "0" : "\"auto\"", order);
+        MAY(fixture_pick(rand, recomputes, (int)G_N_ELEMENTS(recomputes))),
+        number % 7 == 4   ? ",\"freeze\":{\"embedding\":true,\"head\":true,\"layers\":1}"
+        : number % 7 == 1 ? ",\"freeze\":{\"layers\":2}"
+                          : "",
+        few ? "false" : "\"auto\"", few ? "1" : "\"auto\"",
+        g_rand_boolean(rand) ? "\"auto\"" : "\"interleaved\"", moe ? "\"auto\"" : "1", MAY("1"),
+        few ? "0" : "\"auto\"", order);
     g_string_append_printf(text,
                            "\"execution\":{\"framework\":\"%s\",\"attention\":%s,\"overlap\":%s}"
                            "%s%s}",

@@ -1,0 +1,21 @@
+/* costmodel/freeze.c - see freeze.h. */
+#include "costmodel/freeze.h"
+
+bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer)
+{
+    const SpecFreeze *freeze = &spec->training.freeze;
+    return piece == COST_PART_EMBEDDING ? freeze->embedding
+           : piece == COST_PART_HEAD    ? freeze->head
+                                        : piece == COST_PART_LAYER && layer < freeze->layers;
+}
+
+bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer)
+{
+    return spec->training.freeze.embedding && piece != COST_PART_HEAD && cost_part_frozen(spec, piece, layer);
+}
+
+CostRecomputeExtent cost_layer_extent(const Spec *spec, int layer, int layer_in_stage)
+{
+    return cost_part_stops(spec, COST_PART_LAYER, layer) ? COST_RECOMPUTE_OP_NONE
+                                                         : cost_recompute_extent(spec, layer_in_stage);
+}

@@ -1,0 +1,19 @@
+/* costmodel/freeze.h - which pieces of a model training.freeze leaves as they are, and where gradients end.
+ * Tested: unit/costmodel/test_freeze.c */
+#ifndef ORR_COSTMODEL_FREEZE_H
+#define ORR_COSTMODEL_FREEZE_H
+
+#include "costmodel/params.h"
+#include "costmodel/pass.h"
+
+/* Whether training.freeze names the piece; `layer` as in cost_part_params(). */
+bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer);
+
+/* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. Ignored:
+ * that pipelines still send gradients to such a stage, and that ZeRO-3 gathers its units again. */
+bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer);
+
+/* What of a layer runs again in the backward: nothing where there is none. `layer_in_stage` counts from 0. */
+CostRecomputeExtent cost_layer_extent(const Spec *spec, int layer, int layer_in_stage);
+
+#endif

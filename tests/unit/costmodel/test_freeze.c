@@ -1,0 +1,115 @@
+/* unit/costmodel/test_freeze.c - layers that are not trained: what they still cost, keep and hold, and that off is off. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/adapter.h"
+#include "costmodel/flops.h"
+#include "report/report.h"
+#include "spec/load.h"
+
+/* Llama 3 8B on 8 H100 under FSDP, untied, layers of 218,112,000 parameters. */
+static Report ask(const char *freeze, OrrArena *arena, Spec *spec)
+{
+    static const char TEXT[] = "{\"model\":\"llama3-8b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},"
+                               "\"training\":{\"sequence_length\":4096,"
+                               "\"global_batch\":16,\"micro_batch\":1},\"parallel\":{\"data\":8,\"zero\":2},"
+                               "\"execution\":{\"framework\":\"pytorch-fsdp2\"}}";
+    static const ReportOptions checked = {.check = true};
+    g_autofree char *set = g_strdup_printf("training.freeze=%s", freeze);
+    const char *const sets[] = {set, NULL};
+    GError *error = NULL;
+    Report report;
+    OrrJsonDoc *doc = orr_json_parse(TEXT, strlen(TEXT), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", sets, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(spec, NULL, &checked, arena, &report, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return report;
+}
+
+/* Nothing frozen is what no freeze is; more of it is never slower and never larger. */
+static void test_ladder(void)
+{
+    static const char *const rungs[] = {"null",
+                                        "{\"layers\":0}",
+                                        "{\"layers\":1}",
+                                        "{\"layers\":16}",
+                                        "{\"layers\":16,\"head\":true}",
+                                        "{\"layers\":16,\"head\":true,\"embedding\":true}",
+                                        "{\"layers\":31,\"head\":true,\"embedding\":true}"};
+    double step_ps = INFINITY, peak = INFINITY;
+    for (gsize i = 0; i < G_N_ELEMENTS(rungs); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        const Report report = ask(rungs[i], arena, spec);
+        g_test_message("%s: %.0f ps, %.3f GiB", rungs[i], (double)report.step_ps, report.peak_bytes / 0x1p30);
+        if (i == 1) {
+            g_assert_cmpfloat((double)report.step_ps, ==, step_ps);
+            g_assert_cmpfloat(report.peak_bytes, ==, peak);
+        } else if (i > 1) {
+            g_assert_cmpfloat((double)report.step_ps, <, step_ps);
+            g_assert_cmpfloat(report.peak_bytes, <=, peak);
+        }
+        step_ps = (double)report.step_ps;
+        peak = report.peak_bytes;
+        orr_arena_free(arena);
+    }
+}
+
+/* Trained: 8,030,261,248 less 16 layers of 218,112,000, the table of 128,256 x 4,096, the same of the head and its norm. */
+static void test_parameters(void)
+{
+    static const double ALL = 8030261248.0, LAYER = 218112000.0, TABLE = 128256.0 * 4096;
+    static const struct {
+        const char *freeze;
+        double trained;
+    } cases[] = {{"{\"layers\":16}", ALL - 16 * LAYER},
+                 {"{\"embedding\":true}", ALL - TABLE},
+                 {"{\"head\":true}", ALL - TABLE - 4096},
+                 {"{\"embedding\":true,\"layers\":32}", TABLE + 4096}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        const Report report = ask(cases[i].freeze, arena, spec);
+        g_assert_cmpfloat(report.trained_parameters, ==, cases[i].trained);
+        g_assert_cmpfloat(cost_frozen_bytes(spec, COST_PART_LAYER, 0).dense_bytes, ==,
+                          spec->training.freeze.layers > 0 ? 2 * LAYER : 0);
+        orr_arena_free(arena);
+    }
+}
+
+/* A frozen layer has no weight gradient; before the first trained piece it has no backward at all, and keeps nothing. */
+static void test_passes(void)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    CostShape shape;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    ask("{\"layers\":2}", arena, spec);
+    spec->training.recompute.mode = SPEC_RECOMPUTE_FULL;
+    cost_shape_init(&shape, spec);
+    cost_graph_layer(&shape, 1, graph);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_WEIGHT].count, ==, 0);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_INPUT].count, >, 0);
+    g_assert_cmpint(cost_layer_extent(spec, 1, 1), ==, COST_RECOMPUTE_OP_ALL);
+    cost_graph_layer(&shape, 2, graph);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_WEIGHT].count, >, 0);
+    spec->training.freeze.embedding = true;
+    cost_graph_layer(&shape, 1, graph);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_INPUT].count, ==, 0);
+    g_assert_cmpint(graph->pass[COST_FORWARD].kept_count, ==, 0);
+    g_assert_cmpint(cost_layer_extent(spec, 1, 1), ==, COST_RECOMPUTE_OP_NONE);
+    g_assert_cmpint(cost_layer_extent(spec, 2, 2), ==, COST_RECOMPUTE_OP_ALL);
+    orr_arena_free(arena);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/freeze/ladder", test_ladder);
+    g_test_add_func("/freeze/parameters", test_parameters);
+    g_test_add_func("/freeze/passes", test_passes);
+    return g_test_run();
+}
