@@ -368,7 +368,9 @@ double cost_decode_capacity_tokens(const CostDecode *decode, double sequences)
 /* What generation has no cost of; NULL: it has. */
 static const char *lacks(const Spec *spec)
 {
-    return spec->model.list.text != NULL    ? "a model that is a list of layers; give a transformer"
+    return spec->model.list.text != NULL ? "a model that is a list of layers; give a transformer"
+           : spec->model.scalar_head
+               ? "model.scalar_head: a reward or value is no token; give a model with logits"
            : spec->model.encoder_layers > 0 ? "a model with an encoder is not simulated; give one without"
            : !spec->model.causal
                ? "a model whose tokens see those behind them writes nothing; give a causal one"

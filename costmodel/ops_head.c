@@ -128,12 +128,14 @@ static double rank_logits(const CostShape *shape)
 
 double cost_result_bytes(const CostShape *shape)
 {
+    if (shape->spec->model.scalar_head)
+        return shape->element_bytes * shape->part_tokens;
     return shape->element_bytes * rank_logits(shape);
 }
 
 double cost_head_stranded_bytes(const CostShape *shape)
 {
-    return logit_bytes(shape->spec).hole * rank_logits(shape);
+    return shape->spec->model.scalar_head ? 0 : logit_bytes(shape->spec).hole * rank_logits(shape);
 }
 
 /* Share of the tokens whose logits are there at once: as many pieces as the vocabulary is wider than the model, their tokens
@@ -232,9 +234,31 @@ static void push_pick(const CostShape *shape, CostPass pass, CostOps *ops)
                          cost_both_ways(2 * frac * e, (1 + frac) * e), 2);
 }
 
+/* A vector times each token's hidden state: a reward, or a value. Its loss is of one number a sequence or token, and counts
+ * nothing. Source: [TRL] AutoModelForSequenceClassification with one label, AutoModelForCausalLMWithValueHead */
+static void push_scalar_head(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const double elements = shape->part_tokens * shape->hidden;
+    const bool normed = !shape->spec->model.no_final_norm;
+    if (normed)
+        cost_push_stream_norm(shape, ops, pass);
+    const int gemm = cost_push_linear(shape, ops, "scalar head", COST_MODULE_HEAD, pass, shape->part_tokens,
+                                      shape->hidden, 1, shape->activation_dtype);
+    if (pass != COST_FORWARD)
+        return;
+    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->stream_bytes : 0,
+                                .written_by = COST_OUTSIDE});
+    cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
+                                .kept_by = gemm, .weight_grad = true});
+}
+
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
+    if (model->scalar_head) {
+        push_scalar_head(shape, pass, ops);
+        return;
+    }
     const double vocab = model->vocab / shape->tensor, logits = rank_logits(shape);
     const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED ||

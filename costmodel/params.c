@@ -264,7 +264,10 @@ CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int lay
         return layer_params(model, layer);
     case COST_PART_HEAD:
         add_final_norm(&params, model);
-        if (!model->tied_embeddings) {
+        if (model->scalar_head) {
+            params.replicated += h;
+            params.matrices++;
+        } else if (!model->tied_embeddings) {
             add_matrix(&params, model->vocab, h);
         }
         return params;

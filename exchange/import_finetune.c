@@ -227,18 +227,25 @@ static bool without_reference(const ExchangeImport *import)
     return false;
 }
 
+/* A model that scores: axolotl's reward_model, LLaMA-Factory's stage rm. */
+static bool scores(const ExchangeImport *import)
+{
+    return g_strcmp0(text_of(import, "stage"), "rm") == 0 || on(import, "reward_model", false);
+}
+
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
 static void take_task(ExchangeImport *import, const Dialect *names, const char *base, bool pairs)
 {
     int rank = names->rank_default;
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
-    const bool alone = pairs && without_reference(import);
-    const char *task = pairs          ? (alone ? "\"orpo\"" : "\"dpo\"")
+    const bool reward = scores(import), alone = pairs && without_reference(import);
+    const char *task = reward         ? "\"reward\""
+                       : pairs        ? (alone ? "\"orpo\"" : "\"dpo\"")
                        : base == NULL ? "\"sft\""
                        : narrow       ? "\"qlora\""
                                       : "\"lora\"";
     exchange_import_native(import, "training.task", task);
-    if (pairs && !alone)
+    if (pairs && !alone && !reward)
         exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
     if (base == NULL)
         return;
@@ -364,8 +371,9 @@ void exchange_import_axolotl(ExchangeImport *import)
     if (rl != NULL && strcmp(rl, "dpo") != 0 && !without_reference(import))
         exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
     take_model(import, &axolotl);
-    take_batch(import, &axolotl, rl != NULL);
-    take_task(import, &axolotl, base, rl != NULL);
+    const bool pairs = rl != NULL || scores(import);
+    take_batch(import, &axolotl, pairs);
+    take_task(import, &axolotl, base, pairs);
     take_precision(import, false);
     take_optimizer(import, &axolotl);
     take_attention(import, text_of(import, "attn_implementation"),
@@ -392,7 +400,7 @@ void exchange_import_llama_factory(ExchangeImport *import)
             import, "finetuning_type: %.40s is not modelled; all weights are taken as trained", kind);
     if (stage != NULL && !pairs && strcmp(stage, "sft") != 0 && strcmp(stage, "pt") != 0)
         exchange_import_warn(import, "stage: %.40s is not modelled; taken as sft", stage);
-    if (pairs && strcmp(stage, "dpo") != 0)
+    if (g_strcmp0(stage, "kto") == 0)
         exchange_import_warn(import, "stage: %.40s is not modelled; taken as dpo", stage);
     take_model(import, &llama_factory);
     take_batch(import, &llama_factory, pairs);

@@ -10,7 +10,8 @@ typedef enum {
     SPEC_TASK_LORA,
     SPEC_TASK_QLORA,
     SPEC_TASK_DPO,
-    SPEC_TASK_ORPO
+    SPEC_TASK_ORPO,
+    SPEC_TASK_REWARD /* a reward model: pairs, one number a sequence */
 } SpecTask;
 
 /* Where preference training has the reference's probabilities from. */

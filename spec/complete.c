@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "spec/checks.h"
 #include "spec/load.h"
 #include "spec/moe.h"
 #include "spec/read.h"
@@ -43,15 +44,10 @@ static void set_int(const Completion *completion, const char *key, int *field, i
     note(completion, key, text);
 }
 
-static bool is_unset(double value)
-{
-    return value < 0;
-}
-
 static void set_double(const Completion *completion, const char *key, double *field, double value)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
-    if (!is_unset(*field))
+    if (*field >= 0)
         return;
     *field = value;
     note(completion, key, g_ascii_formatd(text, sizeof text, "%.15g", value));
@@ -468,6 +464,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
             *encoder);
     else
         *encoder = 0;
+    spec_complete_task(spec);
     if (!spec_complete_model(&spec->model, MAX(spec->training.sequence_length, *encoder),
                              spec->execution.framework.defaults.dropout_frac, where, notes, error))
         return false;

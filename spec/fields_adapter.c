@@ -4,7 +4,7 @@
 #include "spec/checks.h"
 #include "spec/fields_internal.h"
 
-static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo", "orpo"};
+static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo", "orpo", "reward"};
 const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
 static const char *const target_list[] = {
     "q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
@@ -142,7 +142,8 @@ static bool check_reference(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const char *word = spec_word(&spec_words_reference, (int)training->reference);
-    const bool refers = training->task == SPEC_TASK_DPO, pairs = refers || training->task == SPEC_TASK_ORPO;
+    const bool refers = training->task == SPEC_TASK_DPO,
+               pairs = refers || training->task == SPEC_TASK_ORPO || training->task == SPEC_TASK_REWARD;
     if (refers != (training->reference != SPEC_REFERENCE_NONE))
         return spec_check_fail(check, "training.reference: \"%s\" with training.task \"%s\"; give %s", word,
                                spec_word(&spec_words_task, (int)training->task),
@@ -183,6 +184,12 @@ static bool check_targets(const Check *check, const SpecModel *model, const Spec
         target_list[g_bit_nth_lsf(lacks, -1)], model->name, known->str);
 }
 
+void spec_complete_task(Spec *spec)
+{
+    spec->model.scalar_head |= spec->training.task == SPEC_TASK_REWARD;
+    spec->model.tied_embeddings &= !spec->model.scalar_head;
+}
+
 bool spec_check_adapter(const Check *check)
 {
     const Spec *spec = check->spec;
@@ -197,7 +204,7 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_task, (int)task));
     if (!adapter->given)
         return true;
-    if (!wants && task != SPEC_TASK_DPO && task != SPEC_TASK_ORPO)
+    if (!wants && task != SPEC_TASK_DPO && task != SPEC_TASK_ORPO && task != SPEC_TASK_REWARD)
         return spec_check_fail(
             check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
             spec_word(&spec_words_task, (int)task));

@@ -106,6 +106,10 @@ static const SpecField model_fields[] = {
     SPEC_F_INT(SpecModel, vocab, 1, COUNT_MAX, NULL, SPEC_FIELD_DERIVED,
                "Rows of the vocabulary, padding included; needed unless layers is a list."),
     SPEC_F_BOOL(SpecModel, tied_embeddings, "true", 0, "Input and output embedding share one matrix."),
+    SPEC_F_BOOL(
+        SpecModel, scalar_head, "false", 0,
+        "The head returns one number a token in place of logits: a reward model or a critic. The input "
+        "embedding is then tied to nothing."),
     SPEC_F_WORD(SpecModel, norm, &spec_words_norm, "\"layernorm\"", 0, "Kind of normalisation."),
     SPEC_F_CUSTOM(
         SpecModel, biases, read_biases, "true", 0, "true, false, or one of none, all, mlp, qkv",

@@ -282,8 +282,7 @@ static const SpecField training_fields[] = {
         SpecTraining, task, &spec_words_task, "\"pretrain\"", 0,
         "What is trained: pretrain and sft train all weights, lora and qlora those of training.adapter. dpo "
         "trains either on pairs; a chosen and a rejected sequence count as two. orpo is dpo without a "
-        "reference (ORPO, "
-        "SimPO, CPO)."),
+        "reference (ORPO, SimPO, CPO). reward trains a reward model on pairs (model.scalar_head)."),
     SPEC_F_WORD(
         SpecTraining, reference, &spec_words_reference, "\"none\"", 0,
         "dpo: the reference's probabilities are cached, or come from a forward of the weights with their "

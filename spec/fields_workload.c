@@ -40,6 +40,8 @@ static const SpecField role_fields[] = {
                "Nodes of its own, beside those of the scenario; without them the role shares others' GPUs."),
     SPEC_F_NAME(SpecRole, with, "\"\"",
                 "Role whose GPUs it shares; without it and without nodes, the scenario's."),
+    SPEC_F_BOOL(SpecRole, scalar_head, "false", 0,
+                "Its head returns one number a token in place of logits: a critic, or a model of rewards."),
     SPEC_F_BOOL(SpecRole, offloaded, "false", 0,
                 "Its weights and states rest in the host's memory while others work, and are copied back."),
     SPEC_F_NOTE("comment", "What the role is for, for people."),

@@ -308,7 +308,13 @@ bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const 
     const bool engine = generates(workload, role) &&
                         (part == NULL || orr_json_member(orr_json_root(part), "execution") == NULL);
     g_autofree char *framework = g_strdup_printf("execution.framework=%s", workload->generation.engine);
-    const char *const sets[] = {nodes, batch, length, "training.micro_batch=1", engine ? framework : NULL,
+    const char *const sets[] = {nodes,
+                                batch,
+                                length,
+                                "training.micro_batch=1",
+                                own->scalar_head ? "model.scalar_head=true"
+                                : engine         ? framework
+                                                 : NULL,
                                 NULL};
     const bool ok = load(doc, where, source->folder, sets, false, ret_spec, ret_source, error);
     orr_json_free(part);

@@ -87,6 +87,7 @@ typedef struct SpecModel {
     SpecPosition position;
     int max_positions;    /* rows of the learned position table; default the sequence length */
     int position_buckets; /* relative: distances that each head has a bias for */
+    bool scalar_head;     /* one number a token, a reward or value, in place of logits */
     bool no_final_norm;   /* behind the last layer, nor behind the last one of an encoder */
     bool embedding_norm, qk_norm, causal;
     bool rope_scaled;            /* YaRN: cosines and sines carry an attention factor */

@@ -31,6 +31,7 @@ typedef struct SpecRole {
     char with
         [SPEC_WORKLOAD_NAME]; /* role on whose GPUs it runs; "": its own nodes, or those of the scenario */
     int nodes;                /* of its own; 0: none */
+    bool scalar_head;         /* returns one number a token: a critic, or a model of rewards */
     bool offloaded;           /* rests in the host's memory while others work */
     const char
         *scenario; /* interned: keys of a scenario that it has in place of the scenario's own; NULL: none */

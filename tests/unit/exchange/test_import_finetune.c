@@ -72,6 +72,15 @@ static const Case cases[] = {
       {"training.adapter", NULL},
       {"training.micro_batch", "16"}, /* 8 pairs */
       {"parallel.zero", "2"}}},
+    {"llama-factory-rm",
+     "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: rm\nfinetuning_type: full\ncutoff_len: 2048\n"
+     "per_device_train_batch_size: 2\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"training.task", "\"reward\""}, {"training.reference", NULL}, {"training.micro_batch", "4"}}},
+    {"axolotl-reward",
+     "base_model: Qwen/Qwen3-8B\nreward_model: true\nmicro_batch_size: 2\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"training.task", "\"reward\""}, {"training.adapter", NULL}, {"training.micro_batch", "4"}}},
     {"axolotl-orpo",
      "base_model: Qwen/Qwen3-8B\nadapter: lora\nrl: orpo\nmicro_batch_size: 2\n",
      EXCHANGE_FORMAT_AXOLOTL,
