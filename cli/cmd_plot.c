@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plot_fabric.h"
+#include "cli/plot_finetune.h"
 #include "api/simulate.h"
 #include "api/vary.h"
 #include "plots/campaign.h"
@@ -44,6 +45,7 @@ static const struct {
     {"utilisation", plot_utilisation, NULL, false, NULL},
     {"workers", plot_workers, NULL, false, NULL},
     {"stragglers", plot_stragglers, NULL, false, NULL},
+    {"finetune", NULL, NULL, false, NULL},
     {"goodput", NULL, NULL, false, cli_plot_goodput},
     {"interval", NULL, NULL, false, cli_plot_interval},
     {"interruptions", NULL, NULL, false, cli_plot_interruptions},
@@ -67,7 +69,8 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "--what: no picture is named \"%s\" (--vary draws sweep); give some of pipeline, memory, "
-                "waterfall, utilisation, workers, stragglers, goodput, interval, interruptions, spares, "
+                "waterfall, utilisation, workers, stragglers, finetune, goodput, interval, interruptions, "
+                "spares, "
                 "topology, busbw",
                 names[n]);
         *ret_bits |= 1u << i;
@@ -75,13 +78,15 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
     return true;
 }
 
-static bool draw_all(ApiSimulation *simulation, const char *where, unsigned bits, const PlotTarget *target,
+static bool draw_all(ApiSimulation *simulation, const CliArgs *args, unsigned bits, const PlotTarget *target,
                      GError **error)
 {
+    const char *where = args->words[0];
     for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
         if ((bits & 1u << i) != 0 && pictures[i].draw_fabric == NULL &&
-            !(pictures[i].live != NULL ? pictures[i].live(simulation, where, target, error)
-                                       : pictures[i].draw(&simulation->report, target, error)))
+            !(pictures[i].live != NULL   ? pictures[i].live(simulation, where, target, error)
+              : pictures[i].draw != NULL ? pictures[i].draw(&simulation->report, target, error)
+                                         : cli_plot_finetune(simulation, where, args->sets, target, error)))
             return false;
     return true;
 }
@@ -172,7 +177,7 @@ static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *tar
     g_array_set_clear_func(points, point_clear);
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
-        draw_all(simulation, args->common.words[0], bits, target, error) &&
+        draw_all(simulation, &args->common, bits, target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
                                (const PlotPoint *)(void *)points->data, (int)points->len, target, error));
     api_simulation_free(simulation);
@@ -214,7 +219,8 @@ static const CliFlag flags[] = {
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host "
-     "are), workers (of parameter servers), stragglers; of weeks of training: goodput, interval, "
+     "are), workers (of parameter servers), stragglers, finetune (full, LoRA and QLoRA); of weeks of "
+     "training: goodput, interval, "
      "interruptions, spares; of a fabric topology, busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
     MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
@@ -238,12 +244,14 @@ const CliCommand cli_command_plot = {
             "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
             "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
             "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
-            "replicas are slow. Without a scenario: topology (a fabric) and busbw (bus bandwidth of what "
+            "replicas are slow. finetune: memory of full fine-tuning, LoRA and QLoRA. Without a scenario: "
+            "topology (a fabric) and busbw (bus bandwidth of what "
             "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
             "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
             "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
             "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
             "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
+            "  orrery plot scenarios/examples/llama2-70b-lora.json --what finetune --set model=llama2-7b\n"
             "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
             "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

@@ -51,6 +51,17 @@ typedef struct PlotPoint {
 bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count,
                 const PlotTarget *target, GError **error);
 
+/* One way to fine-tune. */
+typedef struct PlotTuning {
+    const char *name;
+    ReportStage fullest;
+    double step_s;
+} PlotTuning;
+
+/* What fills the memory of the fullest stage, a bar for each way. */
+bool plot_finetune(const char *title, const PlotTuning *tunings, int count, const PlotTarget *target,
+                   GError **error);
+
 /* One GPU count of a plan. */
 typedef struct PlotScalingPoint {
     int series;       /* kind of GPU, from 0, rising */

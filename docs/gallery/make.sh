@@ -206,4 +206,9 @@ workers() { # name, then scenario and flags
 workers sync $examples/ps_async_stragglers.json --set parallel.parameter_server.mode=sync --set name="ResNet-50 on 8 workers, sync"
 workers async $examples/ps_async_stragglers.json --set name="ResNet-50 on 8 workers, async"
 workers wfbp $examples/ps_wfbp_3layer.json --set name="Three layers, wait-free backpropagation"
+
+# What fills the memory when all weights are trained, adapters, or adapters beside narrow weights.
+"$orrery" plot $examples/llama2-70b-qlora.json --set model=llama2-7b --set name="Llama 2 7B on one H100" \
+    --what finetune --quiet --output "$work" > /dev/null
+mv "$work/finetune.png" "$out/finetune.png"
 $here/shots.sh "$orrery" "$out"

@@ -39,6 +39,32 @@ static void test_plot_campaign(void)
     cli_scratch_free(folder);
 }
 
+/* Full fine-tuning, LoRA and QLoRA of one scenario: a bar each, weights narrower from one to the next. */
+static void test_plot_finetune(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("plot", "llama2-70b-qlora", "--set", "model=llama2-7b", "--what",
+                                           "finetune", "--output", "p"));
+    cli_assert_done(&run, "plot of fine-tuning");
+    cli_run_clear(&run);
+    g_autofree char *csv = cli_contents(folder, "p/finetune.csv");
+    g_auto(GStrv) rows = g_strsplit(csv, "\n", -1);
+    static const char *const names[] = {"\"all weights\",", "\"LoRA\",", "\"QLoRA\","};
+    double weights = 1e9;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_assert_true(g_str_has_prefix(rows[i + 1], names[i]));
+        const double own = g_ascii_strtod(rows[i + 1] + strlen(names[i]), NULL);
+        g_assert_cmpfloat(own, <, weights);
+        weights = own;
+    }
+    cli_scratch_free(folder);
+}
+
 static void test_plot(void)
 {
     g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
@@ -140,6 +166,7 @@ static void test_plot_without_gnuplot(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/plot/finetune", test_plot_finetune);
     g_test_add_func("/cli/plot", test_plot);
     g_test_add_func("/cli/plot-campaign", test_plot_campaign);
     g_test_add_func("/cli/plot-fabric", test_plot_fabric);
