@@ -18,7 +18,8 @@ bool answer_ask(const Spec *spec, const SpecSource *source, const AnswerAsk *ask
     Report report;
     if (!report_run(spec, source, &ask->run, arena, &report, error))
         return false;
-    ledger_interval_fill(ask->residuals, arena, &report);
+    if (!report.textbook)
+        ledger_interval_fill(ask->residuals, arena, &report);
     if (ask->own_count > 0) {
         ledger_own_fill(ask->own, ask->own_count, &report);
         correct_costs(&report);

@@ -115,7 +115,7 @@ bool api_go_on(double done_frac, void *data)
 
 typedef struct RunOptions {
     char *reserve, *own_runs;
-    bool unfold, check, ideal;
+    bool unfold, check, ideal, textbook;
 } RunOptions;
 
 static const ApiOption run_options[] = {
@@ -124,6 +124,7 @@ static const ApiOption run_options[] = {
     {"unfold", API_OPTION_SWITCH, offsetof(RunOptions, unfold), 0, 0, false},
     {"check", API_OPTION_SWITCH, offsetof(RunOptions, check), 0, 0, false},
     {"ideal", API_OPTION_SWITCH, offsetof(RunOptions, ideal), 0, 0, false},
+    {"textbook", API_OPTION_SWITCH, offsetof(RunOptions, textbook), 0, 0, false},
 };
 
 /* Reads options and simulates; NULL with an error. */
@@ -139,12 +140,13 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
         return NULL;
     input.own_runs = options.own_runs;
     input.loops = g_str_equal(what, "run");
-    const ReportOptions report_options = {.unfold = options.unfold, .check = options.check, .record = record};
+    const ReportOptions report_options = {
+        .unfold = options.unfold, .check = options.check, .textbook = options.textbook, .record = record};
     ApiSimulation *simulation =
         ledger_reserve_parse(options.reserve, &reserve, error)
             ? api_simulate_input(&input, api_sets(handle), &reserve, &report_options, error)
             : NULL;
-    if (simulation != NULL && g_str_equal(what, "run") && !options.ideal &&
+    if (simulation != NULL && g_str_equal(what, "run") && !options.ideal && !options.textbook &&
         !api_simulation_live(handle->path, simulation, error)) {
         api_simulation_free(simulation);
         simulation = NULL;

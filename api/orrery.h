@@ -48,7 +48,7 @@ ORR_API int orr_set(OrrHandle *handle, const char *key_value);
  * or ends it. From the calling thread or another. NULL: nobody is told. */
 ORR_API void orr_on_progress(OrrHandle *handle, int (*progress)(double done_frac, void *data), void *data);
 
-/* One step. Options: memory_reserve ("8 GiB", "10 %"), unfold, check. The report of `orrery run --format json`. */
+/* One step. Options: memory_reserve ("8 GiB", "10 %"), unfold, check, ideal, textbook. The report of `orrery run --format json`. */
 ORR_API const char *orr_run(OrrHandle *handle, const char *options);
 /* The best of every field that is "auto". Options: top, jobs, max_seconds, exhaustive, memory_reserve. */
 ORR_API const char *orr_search(OrrHandle *handle, const char *options);

@@ -22,7 +22,7 @@ typedef struct RunArgs {
     CliArgs common;
     char *trace, *trace_kernels, *chakra, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks,
         *from, *to, *snapshot, *links;
-    gboolean unfold, check, verbose, timeline, ideal;
+    gboolean unfold, check, verbose, timeline, ideal, textbook;
 } RunArgs;
 
 static unsigned recording(const RunArgs *args)
@@ -295,13 +295,14 @@ static bool run(const CliArgs *common, GError **error)
 
     const ReportOptions options = {.unfold = args->unfold,
                                    .check = args->check,
+                                   .textbook = args->textbook,
                                    .links = args->links != NULL,
                                    .record = recording(args)};
     const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true};
     ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
-    if ((!args->ideal && !api_simulation_live(common->words[0], simulation, error))) {
+    if (!args->ideal && !args->textbook && !api_simulation_live(common->words[0], simulation, error)) {
         api_simulation_free(simulation);
         return false;
     }
@@ -370,6 +371,8 @@ static const CliFlag flags[] = {
      "in text, also draw what every pipeline rank does when, as wide as the terminal"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(RunArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
+    {"textbook", CLI_FLAG_SWITCH, offsetof(RunArgs, textbook), NULL,
+     "the step of textbooks: stages all alike, and nothing but their passes"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -38,6 +38,7 @@ complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-reserve -x -d 
 complete -c orrery -n '__fish_seen_subcommand_from run' -l unfold -d 'simulate every rank on its own instead of one of each kind (same answer, slower)'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l timeline -d 'in text, also draw what every pipeline rank does when, as wide as the terminal'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l ideal -d 'days and costs of computing alone: no failures, checkpoints and restarts'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l textbook -d 'the step of textbooks: stages all alike, and nothing but their passes'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l verbose -d 'in text, every field that was defaulted'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l check -d 'verify the invariants of the simulated step'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'

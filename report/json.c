@@ -223,6 +223,8 @@ void report_write_json(const Report *report, GString *out)
     orr_jw_number(w, "tokens_per_s", report->tokens_per_s);
     orr_jw_number(w, "tokens_per_s_per_gpu", report->tokens_per_s_per_gpu);
     orr_jw_number(w, "model_flops_per_s_per_gpu", report->model_flops_per_s_per_gpu);
+    if (report->textbook)
+        orr_jw_bool(w, "textbook", true);
     orr_jw_number(w, "mfu", report->mfu);
     orr_jw_number(w, "hfu", report->hfu);
     write_mfu_by_convention(w, &report->by_convention);

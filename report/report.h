@@ -129,6 +129,7 @@ typedef struct Report {
     double trained_parameters; /* all, or those of adapters */
     int gpus;
     bool fits;
+    bool textbook;                      /* as ReportOptions asked */
     double short_bytes;                 /* how much the fullest stage lacks; 0 when it fits */
     int64_t step_ps;                    /* as it will be: simulated, and what makes it late */
     int64_t late_ps[REPORT_LATE_COUNT]; /* of step_ps */
@@ -187,6 +188,7 @@ typedef struct ReportOptions {
     bool unfold, check;
     bool analytic; /* whatever cluster.network.fidelity says: what a search proves its answer about */
     bool ideal;    /* the simulated step alone: GPUs are alike, nobody waits for input */
+    bool textbook; /* stages alike, and nothing but their passes (step/textbook.h) */
     const struct Report
         *like;       /* a run of the same jitter: slow GPUs take the share of the step that they take
                                 * there, and are not simulated again; NULL: they are */

@@ -13,6 +13,7 @@
 #include "report/offload.h"
 #include "spec/run_length.h"
 #include "step/step.h"
+#include "step/textbook.h"
 #include "traffic/fabric.h"
 
 /* A GPU of pipeline rank `index`, of the kind `kind` of simulated ones. */
@@ -169,7 +170,7 @@ static int64_t longest_texts(const Report *report)
 static bool stretch(const ReportOptions *options, OrrArena *arena, Report *report, GError **error)
 {
     int64_t *late_ps = report->late_ps;
-    if (options->ideal)
+    if (options->ideal || options->textbook)
         return true;
     if (options->like != NULL)
         late_ps[REPORT_LATE_STRAGGLERS] = slow_like(options->like, report->step_ps);
@@ -286,6 +287,8 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
                          GError **error)
 {
     const Spec *spec = report->spec;
+    if (options->textbook && !step_textbook_fits(spec, error))
+        return false;
     if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
         return traffic_step(spec, options->unfold, options->check, options->links, record, arena,
                             &report->plan, &report->program, &report->result, &report->network, error);
@@ -301,8 +304,11 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
     if (spec->execution.measured_passes != NULL)
         return report_measured_program(spec, options->unfold, arena, report, error) &&
                simulate(spec, record, arena, report, error);
-    return sim_step_plan(spec, arena, &report->plan, error) &&
-           sim_step_fits_clock(spec, &report->plan, error) &&
+    if (!sim_step_plan(spec, arena, &report->plan, error))
+        return false;
+    if (options->textbook)
+        step_textbook(&report->plan);
+    return sim_step_fits_clock(spec, &report->plan, error) &&
            sim_program_build(&report->plan, options->unfold, arena, &report->program, error) &&
            simulate(spec, record, arena, report, error);
 }
@@ -310,7 +316,7 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
-    Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec)};
+    Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec), .textbook = options->textbook};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
     if (!affordable(spec, error))
         return false;
@@ -323,7 +329,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }
-    if ((!options->ideal && !report_measured_fill(&report, error)) ||
+    if ((!options->ideal && !options->textbook && !report_measured_fill(&report, error)) ||
         !stretch(options, arena, &report, error))
         return false;
     fill_rates(arena, &report);

@@ -276,6 +276,10 @@ static void write_headline(const Report *report, GString *out)
         report_items(report), orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"),
         report->mfu * 100.0, report->hfu * 100.0);
     report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
+    if (report->textbook)
+        report_page_entry(out, "  Textbook", LABEL_COLUMN,
+                          "all stages take as long, a third each for the forward and both gradients; nothing "
+                          "else takes time");
     write_interval(report, out);
 }
 
