@@ -259,6 +259,15 @@ static void write_answer(const ApiSimulation *simulation, int format, GString *t
         workload_write_text(simulation->workload, text);
 }
 
+static ReportOptions asked(const RunArgs *args)
+{
+    return (ReportOptions){.unfold = args->unfold,
+                           .check = args->check,
+                           .textbook = args->textbook,
+                           .links = args->links != NULL,
+                           .record = recording(args)};
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -293,11 +302,7 @@ static bool run(const CliArgs *common, GError **error)
         !read_window(args, &window, error) || !cli_outputs_check(outputs, count, error))
         return false;
 
-    const ReportOptions options = {.unfold = args->unfold,
-                                   .check = args->check,
-                                   .textbook = args->textbook,
-                                   .links = args->links != NULL,
-                                   .record = recording(args)};
+    const ReportOptions options = asked(args);
     const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true};
     ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
