@@ -48,9 +48,13 @@ static const char *default_of(const SpecField *field)
 {
     if (field->flags & SPEC_FIELD_REQUIRED)
         return "none; it must be given";
+    if (g_strcmp0(field->default_text, "\"\"") == 0)
+        return "none";
     if (field->default_text != NULL)
         return field->default_text;
-    return field->flags & SPEC_FIELD_DERIVED ? "derived" : NULL;
+    if ((field->flags & SPEC_FIELD_DERIVED) == 0)
+        return NULL;
+    return field->table != NULL ? "none" : "derived";
 }
 
 static const char *unit_examples(const SpecField *field)
