@@ -88,10 +88,12 @@ static void all_reduce(Layer *layer, double bytes)
     gap(layer, 1);
 }
 
-static void exchange(Layer *layer, double bytes)
+/* Rows to their experts or back, `bytes` of a rank. Source of when they are gathered: [TensorRTLLM] fused_moe, which has no
+ * all-to-all where moe_ep_size <= top_k */
+static void exchange(Layer *layer, CostCollectiveOp op, double bytes)
 {
     const CostShape *shape = layer->shape;
-    const CostCollective rows = {.op = COST_ALL_TO_ALL, .bytes = bytes, .group = shape->expert_group};
+    const CostCollective rows = {.op = op, .bytes = bytes, .group = shape->expert_group};
     if (bytes <= 0)
         return;
     layer->time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &rows);
@@ -135,10 +137,12 @@ static void mlp(Layer *layer, double rows, double wide, double groups)
 
 /* What a rank's experts have to do in one layer. */
 typedef struct Experts {
-    double met;       /* experts that some token meets: E (1 - (1 - k/E)^b) of those of the rank */
-    double rows;      /* of tokens, one for each expert of each, on the rank whose experts have most */
-    double wide;      /* of an expert's hidden layer on the rank */
-    double exchanged; /* bytes sent to other ranks, and received again */
+    double met;  /* experts that some token meets: E (1 - (1 - k/E)^b) of those of the rank */
+    double rows; /* of tokens, one for each expert of each, on the rank whose experts have most */
+    double wide; /* of an expert's hidden layer on the rank */
+    double seen; /* tokens that the rank sorts and sums: its own, or all ranks' where they are gathered */
+    double exchanged; /* bytes of an exchange between ranks; 0: none */
+    bool gathered;    /* all tokens to every rank: no more than a copy for each expert of a token */
 } Experts;
 
 static Experts experts_of(const CostShape *shape, const SpecMoeRun *moe, double tokens)
@@ -147,11 +151,15 @@ static Experts experts_of(const CostShape *shape, const SpecMoeRun *moe, double 
     const bool apart = parallel->tensor < 2 && parallel->expert > 1; /* ranks with sequences of their own */
     const double ranks = fmax(1, parallel->expert), top_k = moe->top_k, all = tokens * (apart ? ranks : 1),
                  cut = fmax(1, apart ? 1 : parallel->tensor / ranks);
+    const bool gathered = apart && ranks <= top_k;
     return (Experts){.met = moe->experts / ranks * (1 - pow(1 - top_k / moe->experts, all)),
                      .rows = all * top_k / ranks * shape->expert_load,
                      .wide = moe->expert_ffn_hidden / cut,
-                     .exchanged =
-                         apart ? shape->element_bytes * tokens * top_k * shape->spec->model.hidden : 0};
+                     .seen = gathered ? all : tokens,
+                     .exchanged = apart ? shape->element_bytes * tokens * fmin(ranks, top_k) *
+                                              shape->spec->model.hidden
+                                        : 0,
+                     .gathered = gathered};
 }
 
 static SpecExpertFormat expert_format(const Spec *spec)
@@ -186,7 +194,7 @@ static const SpecExpertKernel *measured_experts(const CostShape *shape)
 
 /* Kernels of one layer's experts as a benchmark of the engine has them, W bytes and F FLOPs a row of an expert:
  *
- *   t = start + met (a^4 + b^4)^(1/4) + 4 h (rows + tokens) / (rows_frac B)
+ *   t = start + met (a^4 + b^4)^(1/4) + 4 h (rows + seen) / (rows_frac B)
  *   a = W / (memory_frac B)        b = F (rows / met + 64) / (flops_frac P)
  *
  * B: rate of the memory, P: peak of the format. Half of a tile's 128 rows is lost by each expert, and hidden layers are
@@ -205,7 +213,7 @@ static void measured(Layer *layer, const SpecExpertKernel *kernel, const Experts
                      2 * products * h * ceil(wide / 64) * 64 * (each + 64) / (kernel->flops_frac * peak);
     layer->time.part_s[COST_DECODE_PRODUCTS] += experts->met * pow(pow(read_s, 4) + pow(multiply_s, 4), 0.25);
     layer->time.part_s[COST_DECODE_SMALL] +=
-        kernel->start_s + 4 * h * (experts->rows + layer->rows) / (kernel->rows_frac * rate);
+        kernel->start_s + 4 * h * (experts->rows + experts->seen) / (kernel->rows_frac * rate);
 }
 
 /* Each expert is one group of a grouped product; the kernels around it each one by itself. */
@@ -213,10 +221,10 @@ static void grouped(Layer *layer, const SpecMoeRun *moe, const Experts *experts)
 {
     const double h = layer->shape->spec->model.hidden;
     moves(layer, COST_MEMORY_SOFTMAX, 8 * layer->rows * moe->experts); /* top k */
-    moves(layer, COST_MEMORY_PERMUTE, 8 * layer->rows * moe->top_k);   /* rows in order of experts */
+    moves(layer, COST_MEMORY_PERMUTE, 8 * experts->seen * moe->top_k); /* rows in order of experts */
     mlp(layer, fmax(1, experts->rows / experts->met), experts->wide, experts->met);
     moves(layer, COST_MEMORY_PERMUTE,
-          layer->shape->element_bytes * (experts->rows + layer->rows) * h); /* summed */
+          layer->shape->element_bytes * (experts->rows + experts->seen) * h); /* summed */
 }
 
 static void add_experts(Layer *layer, int index)
@@ -227,12 +235,12 @@ static void add_experts(Layer *layer, int index)
     const SpecExpertKernel *kernel = measured_experts(shape);
     const Experts experts = experts_of(shape, &moe, layer->rows);
     product(layer, layer->rows, moe.experts, spec->model.hidden, 1, shape->activation_dtype);
-    exchange(layer, experts.exchanged);
+    exchange(layer, experts.gathered ? COST_ALL_GATHER : COST_ALL_TO_ALL, experts.exchanged);
     if (kernel != NULL && shape->accelerator.peak_flops_per_s[shape->linear_dtype] > 0)
         measured(layer, kernel, &experts);
     else
         grouped(layer, &moe, &experts);
-    exchange(layer, experts.exchanged);
+    exchange(layer, experts.gathered ? COST_REDUCE_SCATTER : COST_ALL_TO_ALL, experts.exchanged);
     if (spec->model.moe.shared_experts > 0)
         mlp(layer, layer->rows, spec->model.moe.shared_expert_ffn_hidden / shape->tensor, 1);
 }
@@ -309,10 +317,12 @@ static void fill_cache(CostDecode *decode)
     for (int i = 0; i < model->layers; i++)
         windowed += cost_layer_windowed(model, i);
     const double full = model->layers - windowed, each = kv * cache_element_bytes(spec) / stages;
-    decode->token_bytes = full * each;
+    const bool kept = spec->execution.framework.engine.keeps_windows;
+    decode->read_bytes = full * each;
+    decode->token_bytes = kept ? model->layers * each : full * each;
     decode->window_token_bytes = windowed * each;
     decode->window_tokens = windowed > 0 ? model->attention_window_tokens : 0;
-    decode->sequence_bytes = decode->window_token_bytes * decode->window_tokens;
+    decode->sequence_bytes = kept ? 0 : decode->window_token_bytes * decode->window_tokens;
     decode->pair_flops = full * flops;
     decode->window_pair_flops = windowed * flops;
 }
@@ -405,7 +415,7 @@ static double attention_s(const CostDecode *decode, double batch, double tokens)
 {
     const SpecAccelerator *accelerator = &decode->shape.accelerator;
     const double windowed = decode->window_tokens > 0 ? fmin(tokens, batch * decode->window_tokens) : 0;
-    const double bytes = tokens * decode->token_bytes + windowed * decode->window_token_bytes,
+    const double bytes = tokens * decode->read_bytes + windowed * decode->window_token_bytes,
                  flops = tokens * decode->pair_flops + windowed * decode->window_pair_flops,
                  peak = accelerator->peak_flops_per_s[decode->shape.activation_dtype];
     const double empty_s =

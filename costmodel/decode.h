@@ -33,9 +33,10 @@ typedef struct CostDecode {
     double weights_bytes;  /* of a rank */
     double work_bytes;     /* of a rank: activations of one step, graphs and context */
     double cache_bytes;    /* that are left to keys and values, of a rank */
-    double token_bytes;    /* of keys and values of one token on a rank, in layers without a window */
-    double sequence_bytes; /* at most of one sequence, in layers with a window */
-    double window_tokens;  /* of those */
+    double token_bytes;    /* that one token more of a sequence takes of a rank's cache */
+    double sequence_bytes; /* at most of one sequence, in layers that keep their window alone */
+    double read_bytes;     /* of keys and values of one token on a rank, in layers without a window */
+    double window_tokens;  /* of those with one */
     double window_token_bytes;
     double pair_flops; /* of a new token with one earlier one, all layers of a rank */
     double window_pair_flops;

@@ -88,12 +88,15 @@ static double own_tokens(const Replica *r, const Sequence *s)
     return s->read - r->ask->prompt_tokens + r->shared;
 }
 
+/* Those that run take their next tokens first: one that gave way waits until another ends.
+ * Source: [vLLM] v1/core/sched/scheduler.py: running requests before waiting ones */
 static bool has_room(const Replica *r, const Sequence *s)
 {
     if (r->active_count == 0)
         return true;
-    return r->engine->reserves_longest ? r->reserved_tokens + r->shared + r->longest <= r->capacity
-                                       : r->held_tokens + own_tokens(r, s) + 1 <= r->capacity;
+    return r->engine->reserves_longest
+               ? r->reserved_tokens + r->shared + r->longest <= r->capacity
+               : r->held_tokens + own_tokens(r, s) + tokens_a_step(r) * (r->active_count + 1) <= r->capacity;
 }
 
 static void start(Replica *r)
@@ -170,7 +173,7 @@ static void run(Replica *r)
         while (r->active_count > 0 && end_of(r, 0) <= r->step)
             leave(r, &r->all[take(r, 0)]);
         while (!r->engine->reserves_longest && r->active_count > 1 &&
-               r->held_tokens + r->active_count > r->capacity)
+               r->held_tokens + r->active_count * tokens_a_step(r) > r->capacity)
             give_way(r);
     }
 }

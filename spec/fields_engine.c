@@ -87,6 +87,9 @@ static const SpecField engine_fields[] = {
         "and the newest gives way when there is none."),
     SPEC_F_BOOL(SpecEngine, shares_prefixes, "true", 0,
                 "Answers to one prompt share what was computed of it."),
+    SPEC_F_BOOL(
+        SpecEngine, keeps_windows, "false", 0,
+        "Layers with a window keep keys and values of the whole sequence. Otherwise they keep the window."),
     SPEC_F_CUSTOM(SpecEngine, weights_dtype, read_weights_dtype, "\"precision\"", 0,
                   "\"precision\", or one of bf16, fp8, fp4, int8, int4", NULL, NULL,
                   "How matrices of layers are stored, where that is narrower than what is multiplied "

@@ -29,11 +29,17 @@ def precision(row):
     return "nvfp4" if "fp4" in words else "fp8" if "fp8" in words else "bf16"
 
 
+def cache_dtype(row, framework):
+    if row["source_group"].startswith("trtllm") and row["gpu"] in ("H100", "H200") and "DeepSeek" not in row["model"]:
+        return "bf16"  # left to the checkpoint ("auto"): 8-bit ones of NVIDIA name no format of caches, 4-bit ones fp8
+    return row["precision"].get("kv_cache") or ("fp8" if framework == "tensorrt-llm" else "bf16")
+
+
 def scenario(row, tensor, expert, gpus):
     apart = tensor == 1 and expert > 1
     engine = row["engine"].lower()
     framework = "vllm" if "vllm" in engine else "tensorrt-llm"
-    cache = row["precision"].get("kv_cache") or ("fp8" if framework == "tensorrt-llm" else "bf16")
+    cache = cache_dtype(row, framework)
     out = {"name": row["id"], "model": {"preset": MODELS[row["model"]], "max_positions": 131072},
            "cluster": {"accelerator": GPUS[row["gpu"]], "gpus_per_node": min(gpus, 8), "nodes": max(1, gpus // 8)},
            "training": {"precision": precision(row), "sequence_length": 128, "global_batch": max(1, gpus // tensor)},
@@ -54,6 +60,8 @@ def layouts(row, gpus):
     if scheme.startswith("DEP"):
         return [(1, int(scheme[3:]))]
     tensor = parallel.get("tp")
+    if row["source_group"] == "trtllm_a" and row["moe"] and tensor > 1:
+        return [(1, tensor)]  # the page's command: MoE models run with enable_attention_dp and --ep
     degrees = [tensor] if tensor else [t for t in (1, 2, 4, 8) if t <= gpus and gpus % t == 0]
     return [(t, e) for t in degrees for e in ((1, t) if row["moe"] and t > 1 else (1,))]
 
@@ -62,7 +70,7 @@ def flags(row):
     work = row["workload"]
     prompt = work.get("input_length") or work.get("mean_input_length") or PROMPTS.get(row["model"], 512)
     answer = work.get("output_length") or work.get("mean_output_length_of_run")
-    prompts = work.get("requests") or {"Llama-2-70B-chat": 24576, "Mixtral-8x7B-Instruct": 15000,
+    prompts = work.get("requests") or {1000: 3000}.get(work.get("input_length")) or {"Llama-2-70B-chat": 24576, "Mixtral-8x7B-Instruct": 15000,
                                        "Llama-3.1-405B-Instruct": 8313, "Llama-3.1-8B-Instruct": 13368}.get(row["model"], 10000)
     out = ["--prompts", str(min(prompts, 60000)), "--prompt-tokens", str(round(prompt)), "--answer-tokens", str(round(answer))]
     if row["model"] in LONGEST:

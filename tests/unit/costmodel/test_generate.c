@@ -10,11 +10,11 @@ static Spec *take(const char *model, const char *precision, const char *more, co
     GError *error = NULL;
     Spec *spec = g_new0(Spec, 1);
     g_autofree char *text = g_strdup_printf(
-        "{\"model\":\"%s\",\"cluster\":{\"accelerator\":%s,\"gpus_per_node\":8,\"nodes\":1},\"training\":{"
-        "\"precision\":\"%s\",\"sequence_length\":128,\"global_batch\":8},\"parallel\":{%s},\"execution\":{"
+        "{\"model\":\"%s\",\"cluster\":{\"accelerator\":%s,\"gpus_per_node\":8,\"nodes\":%d},\"training\":{"
+        "\"precision\":\"%s\",\"sequence_length\":128,\"global_batch\":16},\"parallel\":{%s},\"execution\":{"
         "\"framework\":"
         "\"tensorrt-llm\"}}",
-        model, accelerator, precision, more);
+        model, accelerator, strstr(more, "16") != NULL ? 2 : 1, precision, more);
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
     spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
@@ -139,6 +139,69 @@ static void test_room(void)
     g_assert_cmpfloat(gives.tokens, ==, waits.tokens);
 }
 
+/* Two answers of 700 tokens behind 256, in a cache of 1,500: after 494 steps it is full, the newer gives way, and goes on with
+ * its last 206 where the older has ended. */
+static void test_gives_way(void)
+{
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+    const CostGenerateAsk ask = asked(16, 1, 700, 0);
+    GError *error = NULL;
+    CostDecode decode;
+    CostGenerated result;
+    spec->execution.framework.engine.reserves_longest = false;
+    cost_decode_init(spec, 2, &decode, &error);
+    g_assert_no_error(error);
+    decode.cache_bytes = 1500 * decode.token_bytes;
+    cost_generate(&decode, &ask, &result, &error);
+    g_assert_no_error(error);
+    g_assert_cmpfloat(result.preempted, ==, 1);
+    g_assert_cmpfloat(result.steps, ==, 906);
+    near(result.prefill_s / (cost_prefill_s(&decode, 32, 256) / 32 / 256), 2 * 256 + 256 + 494, 1e-9);
+}
+
+/* Half of the layers of gpt-oss have a window of 128: they read that much, and keep all or that. */
+static void test_windows(void)
+{
+    CostDecode decode[2];
+    for (int kept = 0; kept < 2; kept++) {
+        g_autofree Spec *spec = take("gpt-oss-20b", "bf16", "\"data\":8", H100);
+        GError *error = NULL;
+        spec->execution.framework.engine.keeps_windows = kept;
+        cost_decode_init(spec, 8, &decode[kept], &error);
+        g_assert_no_error(error);
+        const CostDecodeTime time = cost_decode_step(&decode[kept], 8, 80000);
+        near(time.part_s[COST_DECODE_ATTENTION], 12 * 8 * 64 * 2 * (80000 + 8 * 128.0) / (0.9 * 3.35e12),
+             0.5);
+        decode[kept].shape.spec = NULL; /* goes with `spec` */
+    }
+    near(decode[1].token_bytes, 2 * decode[0].token_bytes, 1e-12);
+    near(decode[0].sequence_bytes, 128 * decode[0].token_bytes, 1e-12);
+    g_assert_cmpfloat(decode[1].sequence_bytes, ==, 0);
+    near(decode[1].read_bytes, decode[0].read_bytes, 1e-12);
+}
+
+/* Eight experts of a token on eight ranks: every rank's rows are gathered and sums come back scattered; on sixteen, rows go out. */
+static void test_exchange(void)
+{
+    for (int nodes = 1; nodes <= 2; nodes++) {
+        const int ranks = 8 * nodes;
+        g_autofree char *layout = g_strdup_printf("\"expert\":%d,\"data\":%d", ranks, ranks);
+        g_autofree Spec *spec = take("qwen3-30b-a3b", "bf16", layout, "\"b200-sxm-180gb\"");
+        GError *error = NULL;
+        CostDecode decode;
+        cost_decode_init(spec, 64, &decode, &error);
+        g_assert_no_error(error);
+        const double rows = 2.0 * decode.batch[5] * 2048;
+        CostCollective out = {.op = COST_ALL_GATHER, .bytes = 8 * rows, .group = decode.shape.expert_group},
+                       back = {
+                           .op = COST_REDUCE_SCATTER, .bytes = 8 * rows, .group = decode.shape.expert_group};
+        if (nodes > 1)
+            out.op = back.op = COST_ALL_TO_ALL;
+        near(decode.at[5].part_s[COST_DECODE_COMM],
+             48 * (cost_collective_s(&spec->cluster, &out) + cost_collective_s(&spec->cluster, &back)), 1e-9);
+    }
+}
+
 static void test_better(void)
 {
     static const char *const machines[][2] = {
@@ -255,6 +318,9 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/cache", test_cache);
     g_test_add_func("/generate/batches", test_batches);
     g_test_add_func("/generate/room", test_room);
+    g_test_add_func("/generate/gives-way", test_gives_way);
+    g_test_add_func("/generate/windows", test_windows);
+    g_test_add_func("/generate/exchange", test_exchange);
     g_test_add_func("/generate/better", test_better);
     g_test_add_func("/generate/experts", test_experts);
     g_test_add_func("/generate/measured-experts", test_measured_experts);
