@@ -152,6 +152,9 @@ void report_text_offload(const Report *report, GString *out)
                            spec_offloads_states(spec) ? spec_word(&spec_words_offload, (int)spec->scheme)
                                                       : "activations");
     write_tier("Host memory", offload->host_bytes, offload->host_capacity_bytes, offload->host_fits, out);
+    if (report->spec->cluster.host_assumed)
+        report_page_say(out, 2, "Host: that of %s is assumed; cluster.host says another",
+                        report->spec->cluster.accelerator.reference_host);
     write_tier("Disks", offload->nvme_bytes, offload->nvme_capacity_bytes, offload->nvme_fits, out);
     g_autoptr(GString) busy = g_string_new(NULL);
     g_string_append_printf(busy, "Busy: to the host %.1f %%, to the GPUs %.1f %%, host %.1f %%",

@@ -40,6 +40,12 @@ static const SpecField reference_fields[] = {
         "GPUs of a board of it that has no switch: each has a share of its links to each other; 0: none."),
     REFERENCE("mesh_power_w", reference_mesh_power_w, SPEC_TYPE_DOUBLE, ORR_UNIT_WATTS, 1e6,
               "Power limit of one GPU on that board; 0: power_w."),
+    {.key = "host_of",
+     .type = SPEC_TYPE_NAME,
+     .offset = offsetof(SpecAccelerator, reference_host),
+     .size = sizeof(((SpecAccelerator *)0)->reference_host),
+     .default_text = "\"\"",
+     .help = "Cluster whose host is assumed where a scenario offloads and its cluster has none."},
 };
 static SPEC_TABLE(table_reference, "accelerator.reference_node",
                   "The node this accelerator is usually sold in.", reference_fields);

@@ -53,6 +53,26 @@ static void note_framework(const OrrJson *scenario, GPtrArray *defaulted)
         g_ptr_array_add(defaulted, g_strdup("execution.framework=megatron-core"));
 }
 
+/* A scenario that offloads from a cluster without a host gets the one that its GPUs usually have, and the report says so. */
+static bool assume_host(Spec *spec, GPtrArray *defaulted, GError **error)
+{
+    SpecCluster *cluster = &spec->cluster;
+    const char *usual = cluster->accelerator.reference_host;
+    const bool wants = spec_offloads(&spec->offload) || (int)spec->offload.scheme == SPEC_AUTO;
+    const bool described =
+        cluster->host.cores > 0 || cluster->host.dram_bytes > 0 || cluster->host.dram_bytes_per_s > 0;
+    if (!wants || described || cluster->group_count > 0 || usual[0] == '\0')
+        return true;
+    g_autofree SpecCluster *other = g_new0(SpecCluster, 1);
+    if (!spec_load_cluster(usual, other, error))
+        return false;
+    cluster->host = other->host;
+    cluster->host_assumed = true;
+    if (defaulted != NULL)
+        g_ptr_array_add(defaulted, g_strdup_printf("cluster.host=that of %s", usual));
+    return true;
+}
+
 static bool read_spec(const OrrJson *resolved, const char *where, bool allow_auto, Spec *spec,
                       SpecSource *source, GError **error)
 {
@@ -61,7 +81,8 @@ static bool read_spec(const OrrJson *resolved, const char *where, bool allow_aut
     context.texts = source->texts;
     const bool ok = spec_read_table(&context, &spec_table_scenario, resolved, spec, error);
     spec_read_context_clear(&context);
-    return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
+    return ok && spec_complete_noted(spec, where, source->defaulted, error) &&
+           assume_host(spec, source->defaulted, error) && spec_check(spec, where, error);
 }
 
 static const OrrJson *collectives_of(const OrrJson *scenario)

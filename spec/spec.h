@@ -130,6 +130,7 @@ typedef struct SpecAccelerator {
     SpecTopology reference_topology; /* of its scale-up links, unless on a board without a switch */
     int reference_mesh_gpus;         /* of a board of it without a switch; 0: none */
     double reference_mesh_power_w;   /* of a GPU there; 0: power_w */
+    char reference_host[48];         /* cluster whose host a node of it usually has; "": not known */
     SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
 } SpecAccelerator;
 
@@ -162,6 +163,7 @@ typedef struct SpecCluster {
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
+    bool host_assumed;               /* that of accelerator.reference_host: the scenario has none */
     SpecNetwork network;             /* the fabric between the GPUs, where a step is to meet itself on it */
     char calibration[SPEC_NAME_SIZE];
     int group_count; /* 0: all nodes are alike; else what is above is of the first group, but for `nodes` */

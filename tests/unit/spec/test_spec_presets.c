@@ -183,6 +183,62 @@ static void test_boards(void)
     }
 }
 
+static Spec *load_text(const char *text)
+{
+    GError *error = NULL;
+    Spec *spec = g_new0(Spec, 1);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return spec;
+}
+
+#define OFFLOADS "\"offload\":{\"scheme\":\"zero-offload\"},"
+#define V100S(more, offload)                                                                                 \
+    "{\"model\":\"gpt3-1.3b\",\"cluster\":{\"accelerator\":\"v100-sxm2-32gb\",\"gpus_per_node\":8" more      \
+    "},\"training\":{\"sequence_length\":1024,\"global_batch\":64,\"micro_batch\":4,\"precision\":\"fp16\"}" \
+    ","                                                                                                      \
+    "\"parallel\":{\"zero\":2}," offload "\"execution\":{\"framework\":\"deepspeed\"}}"
+
+/* Eight V100s without a host offload to that of a DGX-1; a host that is given stays, and nobody else gets one. */
+static void test_assumed_host(void)
+{
+    SpecCluster dgx;
+    g_assert_true(spec_load_cluster("dgx-1", &dgx, NULL));
+    g_autofree Spec *none = load_text(V100S("", "")), *assumed = load_text(V100S("", OFFLOADS)),
+                    *own = load_text(V100S(
+                        ",\"host\":{\"cores\":8,\"dram_bytes\":1e12,\"dram_bytes_per_s\":1e11}", OFFLOADS));
+    g_assert_false(none->cluster.host_assumed);
+    g_assert_cmpfloat(none->cluster.host.dram_bytes, ==, 0);
+    g_assert_true(assumed->cluster.host_assumed);
+    g_assert_true(memcmp(&assumed->cluster.host, &dgx.host, sizeof(SpecHost)) == 0);
+    g_assert_false(own->cluster.host_assumed);
+    g_assert_cmpfloat(own->cluster.host.dram_bytes, ==, 1e12);
+}
+
+/* host_of of every accelerator is a cluster that has a host. */
+static void test_usual_hosts(void)
+{
+    g_autofree char *root = orr_scenarios_dir(NULL), *folder = g_build_filename(root, "accelerators", NULL);
+    GDir *files = g_dir_open(folder, 0, NULL);
+    int count = 0;
+    for (const char *file = g_dir_read_name(files); file != NULL; file = g_dir_read_name(files)) {
+        g_autofree char *name = g_strndup(file, strlen(file) - strlen(".json"));
+        SpecAccelerator accelerator;
+        SpecCluster cluster;
+        g_assert_true(spec_load_accelerator(name, &accelerator, NULL));
+        if (accelerator.reference_host[0] == '\0')
+            continue;
+        g_assert_true(spec_load_cluster(accelerator.reference_host, &cluster, NULL));
+        g_assert_cmpfloat(cluster.host.dram_bytes, >, 0);
+        count++;
+    }
+    g_dir_close(files);
+    g_assert_cmpint(count, >=, 29);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -191,5 +247,7 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/presets/messages", test_messages);
     g_test_add_func("/spec/presets/gathers", test_gathers);
     g_test_add_func("/spec/presets/boards", test_boards);
+    g_test_add_func("/spec/presets/assumed-host", test_assumed_host);
+    g_test_add_func("/spec/presets/usual-hosts", test_usual_hosts);
     return g_test_run();
 }
