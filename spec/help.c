@@ -54,6 +54,8 @@ static const char *default_of(const SpecField *field)
         return field->default_text;
     if ((field->flags & SPEC_FIELD_DERIVED) == 0)
         return NULL;
+    if (field->absent_text != NULL)
+        return field->absent_text;
     return field->table != NULL ? "none" : "derived";
 }
 

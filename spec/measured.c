@@ -39,8 +39,8 @@ static bool read_seconds(SpecReadContext *context, const OrrJson *node, void *ta
 #define SECONDS(name, place, form_, schema_, text)                                                           \
     {                                                                                                        \
         .key = (name), .type = SPEC_TYPE_CUSTOM, .offset = offsetof(MeasuredRow, seconds[place]),            \
-        .flags = SPEC_FIELD_DERIVED, .read = read_seconds, .form = (form_), .schema = (schema_),             \
-        .help = (text)                                                                                       \
+        .flags = SPEC_FIELD_DERIVED, .absent_text = "as predicted", .read = read_seconds, .form = (form_),   \
+        .schema = (schema_), .help = (text)                                                                  \
     }
 #define OF_PASSES(name, place, text)                                                                         \
     SECONDS(name, place, "seconds, or a list of them, one a micro-batch", EACH, text)

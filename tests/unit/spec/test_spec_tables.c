@@ -106,6 +106,7 @@ static void test_help(void)
         {"measurement.measured.step_s", "seconds"},
         {"model", "ffn_hidden"},
         {"sequence_length", "training.sequence_length"},
+        {"execution.measured_passes.passes.begin_s", "Default: as predicted"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         GError *error = NULL;
