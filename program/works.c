@@ -30,7 +30,7 @@ static guint hash_work(gconstpointer key)
         hash = mix(hash, work->part_ps[part]);
     for (int i = 0; (share = sim_work_share(work, i)) != NULL; i++)
         hash = mix(mix(hash, share->amount), share->resource * 2 + share->mode);
-    return mix(mix(hash, work->scale_up_bytes), work->scale_out_bytes);
+    return mix(mix(mix(hash, work->scale_up_bytes), work->scale_out_bytes), work->second_bytes);
 }
 
 static bool equal_shares(const SimWork *x, const SimWork *y)
@@ -53,6 +53,7 @@ static gboolean equal_work(gconstpointer a, gconstpointer b)
             return FALSE;
     }
     return x->scale_up_bytes == y->scale_up_bytes && x->scale_out_bytes == y->scale_out_bytes &&
+           x->second_bytes == y->second_bytes &&
            equal_shares(x, y);
 }
 

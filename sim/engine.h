@@ -130,6 +130,7 @@ typedef struct SimShare {
 typedef struct SimWork {
     int64_t part_ps[SIM_PART_COUNT];         /* the duration at full rate is their sum */
     int64_t scale_up_bytes, scale_out_bytes; /* sent by this rank: for byte accounting */
+    int64_t second_bytes; /* of both: behind the others, among the ranks of another group */
     SimShare shares[SIM_WORK_SHARES];
     const SimShare *more_shares; /* behind those; NULL: none */
     int32_t more_share_count;

@@ -140,6 +140,7 @@ void sim_work_repeat(SimWork *work, int64_t times)
         work->part_ps[part] = sim_product(work->part_ps[part], times);
     work->scale_up_bytes = sim_product(work->scale_up_bytes, times);
     work->scale_out_bytes = sim_product(work->scale_out_bytes, times);
+    work->second_bytes = sim_product(work->second_bytes, times);
 }
 
 void sim_work_add(SimWork *sum, const SimWork *term)
@@ -148,6 +149,7 @@ void sim_work_add(SimWork *sum, const SimWork *term)
         sim_work_spend(sum, (SimPart)part, term->part_ps[part]);
     sum->scale_up_bytes = sim_sum(sum->scale_up_bytes, term->scale_up_bytes);
     sum->scale_out_bytes = sim_sum(sum->scale_out_bytes, term->scale_out_bytes);
+    sum->second_bytes = sim_sum(sum->second_bytes, term->second_bytes);
 }
 
 void sim_work_hold(SimWork *work, int resource, SimShareMode mode, int64_t amount)

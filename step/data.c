@@ -95,7 +95,8 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     const double dense = params->weights.dense * wire_bytes + (sharded ? params->frozen.dense_bytes : 0),
                  experts = params->weights.expert * wire_bytes + (sharded ? params->frozen.expert_bytes : 0);
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, dense, tensors, pieces);
-    const SimWork expert = over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, experts, tensors, whole);
+    SimWork expert = over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, experts, tensors, whole);
+    expert.second_bytes = sim_sum(expert.scale_up_bytes, expert.scale_out_bytes);
     step_add_work(&work, &expert);
     add_lists(spec, op, params, wire_bytes,
               cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);

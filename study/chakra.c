@@ -186,14 +186,13 @@ static ChakraNode message(const Walk *w, int from, const SimInstr *instr, bool r
 }
 
 /* What a rank puts into a collective of which it sends so many bytes. */
-static double put_in(TraceClass kind, int ranks, const SimWork *work)
+static double put_in(TraceClass kind, int ranks, double sent)
 {
     static const CostCollectiveOp ops[TRACE_CLASSES] = {[TRACE_ALL_REDUCE] = COST_ALL_REDUCE,
                                                         [TRACE_ALL_GATHER] = COST_ALL_GATHER,
                                                         [TRACE_REDUCE_SCATTER] = COST_REDUCE_SCATTER};
     const CostCollective one = {.op = ops[kind], .bytes = 1, .group = {.ranks = ranks, .per_domain = ranks}};
-    const double each = cost_collective_traffic(&one).scale_up_bytes,
-                 sent = (double)(work->scale_up_bytes + work->scale_out_bytes);
+    const double each = cost_collective_traffic(&one).scale_up_bytes;
     return each > 0 ? fmax(1, sent / each / (kind == TRACE_ALL_GATHER ? ranks : 1)) : 1;
 }
 
@@ -212,6 +211,27 @@ static ChakraGroup group_of(const Walk *w, const SimOp *op)
     }
 }
 
+/* Dense parameters among their replicas, and behind them experts among theirs. */
+static int groups_of(const Walk *w, const SimOp *op, const SimWork *work, ChakraGroup ret_groups[2], double ret_sent[2])
+{
+    const ChakraGroup group = group_of(w, op);
+    const ChakraGroup experts =
+        group == CHAKRA_GROUP_GATHERS ? CHAKRA_GROUP_EXPERT_GATHERS : CHAKRA_GROUP_EXPERT_REPLICAS;
+    const double sent = (double)(work->scale_up_bytes + work->scale_out_bytes), second = (double)work->second_bytes;
+    int count = 0;
+    if (work->part_ps[SIM_PART_DATA_COMM] <= 0)
+        return 0;
+    if (chakra_ranks_size(w->ranks, group) > 1 && (second <= 0 || sent > second)) {
+        ret_groups[count] = group;
+        ret_sent[count++] = sent - second;
+    }
+    if (chakra_ranks_size(w->ranks, experts) > 1 && second > 0) {
+        ret_groups[count] = experts;
+        ret_sent[count++] = second;
+    }
+    return count;
+}
+
 /* Reductions and gathers of a step's begin and end: what is computed for them, then they themselves. */
 static uint64_t add_other(Walk *w, const SimInstr *instr, const GArray *deps)
 {
@@ -224,17 +244,25 @@ static uint64_t add_other(Walk *w, const SimInstr *instr, const GArray *deps)
     const TraceClass kind = op->tag == SIM_TAG_PARAM_GATHER              ? TRACE_ALL_GATHER
                             : op->tag == SIM_TAG_GRAD_REDUCE && scatters ? TRACE_REDUCE_SCATTER
                                                                          : TRACE_ALL_REDUCE;
-    const ChakraGroup group = group_of(w, op);
-    const bool meets = work->part_ps[SIM_PART_DATA_COMM] > 0 && chakra_ranks_size(w->ranks, group) > 1;
+    ChakraGroup groups[2];
+    double sent[2];
+    const int count = groups_of(w, op, work, groups, sent);
+    const double own_ps = count > 0 ? computing_ps(work) : (double)sim_work_duration_ps(work);
     const uint64_t *before = (const uint64_t *)(gpointer)deps->data;
-    const double own_ps = meets ? computing_ps(work) : (double)sim_work_duration_ps(work);
-    if (!meets)
-        return add_compute(w, name, own_ps, before, (int)deps->len);
+    int befores = (int)deps->len;
     uint64_t node = NO_NODE;
-    if (own_ps > 0)
-        node = add_compute(w, name, own_ps, before, (int)deps->len);
-    return add_collective(w, kind, group, put_in(kind, chakra_ranks_size(w->ranks, group), work),
-                          node == NO_NODE ? before : &node, node == NO_NODE ? (int)deps->len : 1);
+    if (own_ps > 0 || count == 0) {
+        node = add_compute(w, name, own_ps, before, befores);
+        before = &node;
+        befores = 1;
+    }
+    for (int i = 0; i < count; i++) {
+        node = add_collective(w, kind, groups[i], put_in(kind, chakra_ranks_size(w->ranks, groups[i]), sent[i]), before,
+                              befores);
+        before = &node;
+        befores = 1;
+    }
+    return node;
 }
 
 /* --- the walk --- */

@@ -59,6 +59,10 @@ static int dimensions_of(const ChakraRanks *ranks, ChakraGroup group, SpecDimens
         ret_dimensions[0] = at->context;
         ret_dimensions[1] = at->data;
         return 2;
+    case CHAKRA_GROUP_EXPERT_REPLICAS:
+    case CHAKRA_GROUP_EXPERT_GATHERS:
+        ret_dimensions[0] = at->expert_data;
+        return 1;
     case CHAKRA_GROUP_STAGE:
         ret_dimensions[0] = at->tensor;
         ret_dimensions[1] = at->context;

@@ -203,6 +203,29 @@ def check(scenario, *sets):
     return len(files), kinds
 
 
+def check_experts(scenario):
+    """Four layers of Mixtral 8x7B over 4 replicas, experts over pairs of them: what is dense is reduced among four ranks,
+    experts among two."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder, scenario, "--set", 'model={"preset":"mixtral-8x7b","layers":4}', "--set", "parallel.pipeline=1",
+              "--set", "parallel.tensor=1", "--set", "parallel.data=4", "--set", "parallel.expert=2",
+              "--set", "parallel.zero=0", "--set", "cluster.gpus_per_node=4")
+        with open(folder + "/step.json") as file:
+            groups = json.load(file)
+        put_in = {}
+        for node in read(folder + "/step.0.et"):
+            if node["type"] == COLLECTIVE and node["attrs"]["comm_type"] == 0 and node["attrs"]["comm_size"] > 1 << 20:
+                members = groups.get(node["attrs"]["pg_name"]) or [0, 1, 2, 3]
+                put_in[len(members)] = put_in.get(len(members), 0) + node["attrs"]["comm_size"]
+    hidden, inner, vocabulary = 4096, 14336, 32000
+    dense = 4 * (2 * hidden * hidden + 2 * hidden * 1024 + 8 * hidden + 2 * hidden) + 2 * vocabulary * hidden + hidden
+    experts = 4 * 4 * 3 * hidden * inner
+    assert set(put_in) == {4, 2}, put_in
+    width = put_in[2] / experts
+    assert min(abs(width - 2), abs(width - 4)) < 1e-4, width
+    assert abs(put_in[4] / (width * dense) - 1) < 1e-4, (put_in, dense * width)
+
+
 def plain(nodes):
     """Without the numbers of groups, which count from the first one that was asked for."""
     return [(n["id"], n["name"], n["type"], n["deps"], n["micros"],
@@ -227,6 +250,7 @@ def main():
         count, kinds = check(path, 'model={"preset":"mixtral-8x7b","layers":4}', "parallel.tensor=1", "parallel.data=4",
                              "parallel.expert=2")
         assert 6 in kinds, kinds
+        check_experts(path)
         for word, flag in (("offload", "offload=optimizer"), ("kinds", 'execution.measured_passes={"passes":[{"stage":0,"forward_s":0.1}]}')):
             done = subprocess.run([ORRERY, "run", path, "--chakra", folder + "/none", "--set", flag],
                                   capture_output=True, text=True)
