@@ -394,6 +394,7 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
         (CostDecode){.replicas = MAX(1, spec->parallel.data), .pipeline = MAX(1, spec->parallel.pipeline)};
     if (lacks(spec) != NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "generation: %s", lacks(spec));
+    ret_decode->sequence_host_s = spec->execution.framework.engine.sequence_host_s;
     cost_shape_init(&ret_decode->shape, spec);
     if (!fill_memory(spec, ret_decode, error))
         return false;
@@ -438,6 +439,7 @@ CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double t
         time.part_s[part] = decode->at[i].part_s[part] +
                             (inside ? t * (decode->at[i + 1].part_s[part] - decode->at[i].part_s[part]) : 0);
     time.part_s[COST_DECODE_ATTENTION] += attention_s(decode, batch, tokens);
+    time.part_s[COST_DECODE_HOST] += batch * decode->sequence_host_s;
     return time;
 }
 

@@ -38,7 +38,8 @@ typedef struct CostDecode {
     double read_bytes;     /* of keys and values of one token on a rank, in layers without a window */
     double window_tokens;  /* of those with one */
     double window_token_bytes;
-    double pair_flops; /* of a new token with one earlier one, all layers of a rank */
+    double sequence_host_s; /* of the host, for each sequence of a step */
+    double pair_flops;      /* of a new token with one earlier one, all layers of a rank */
     double window_pair_flops;
     double batch[COST_DECODE_GRID]; /* rising; times of a step without attention */
     CostDecodeTime at[COST_DECODE_GRID];

@@ -76,6 +76,12 @@ static const SpecField engine_fields[] = {
                   "Tokens of prompts that one step reads at most."),
     SPEC_F_DOUBLE(SpecEngine, step_host_s, ORR_UNIT_SECONDS, 0, 3600, "0", 0,
                   "What the host takes for a step while the GPU waits: scheduling, sampling."),
+    SPEC_F_DOUBLE(SpecEngine, sequence_host_s, ORR_UNIT_SECONDS, 0, 1, "0", 0,
+                  "What the host takes for each sequence of a step while the GPU waits: its blocks of the "
+                  "cache, its new token."),
+    SPEC_F_DOUBLE(SpecEngine, logprob_host_s, ORR_UNIT_SECONDS, 0, 1, "0", 0,
+                  "What it takes beyond that for the log-probability of each token, for which rollouts of "
+                  "reinforcement learning ask."),
     SPEC_F_DOUBLE(
         SpecEngine, drafted_tokens, ORR_UNIT_NONE, 0, 64, "0", 0,
         "Further tokens that a step accepts on average, drafted ahead (speculative decoding). What drafting "

@@ -202,7 +202,7 @@ typedef struct SpecExpertKernels {
 /* How it generates, where it does. */
 typedef struct SpecEngine {
     double memory_frac, free_memory_frac, fixed_bytes, prefill_tokens, step_host_s, kernel_gap_s,
-        drafted_tokens;
+        drafted_tokens, sequence_host_s, logprob_host_s;
     int max_sequences; /* 0: it generates nothing */
     bool reserves_longest, shares_prefixes, keeps_windows;
     SpecDtype cache_dtype;

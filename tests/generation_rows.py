@@ -77,6 +77,8 @@ def flags(row):
         out += ["--answer-log-sd", "0.6", "--answer-most", str(LONGEST[row["model"]])]
     if work.get("concurrency"):
         out += ["--most-sequences", str(max(1, round(work["concurrency"] / (row["parallel"].get("attention_dp") or 1))))]
+    if "vllm" in row["engine"].lower() and (row["source_group"] == "mlperf_inference_v4.1" or row["gpu"] == "L40S"):
+        out += ["--most-sequences", "256"]  # vLLM of 2024, and today's below 70 GiB: engine/arg_utils.py
     if row.get("max_batch_per_replica"):
         out += ["--most-sequences", str(row["max_batch_per_replica"])]
     return out

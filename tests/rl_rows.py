@@ -52,7 +52,9 @@ def nemo(row):
     sequences = row["prompts"] * row["samples_per_prompt"]
     steps = [n for n in row["notes"] if n.startswith("train global batch")]
     batch = int(steps[0].split()[3].rstrip(":")) if steps else sequences
-    rollout = {"parallel": {"tensor": row["gen"]["tp"] or 1}}
+    used = float(row["gen"]["gpu_memory_utilization"] or 0.6)  # examples/configs/grpo_math_1B.yaml, which all recipes extend
+    rollout = {"parallel": {"tensor": row["gen"]["tp"] or 1},
+               "execution": {"framework": {"preset": "vllm", "engine": {"memory_frac": used}}}}
     if split.get("generation_gpus"):
         rollout["nodes"] = split["generation_gpus"] // GPUS_PER_NODE.get(row["gpu"], 8)
     scenario = {
@@ -61,7 +63,8 @@ def nemo(row):
                      else "fp8"},
         "parallel": {"tensor": tp, "context": cp, "expert": min(ep, train // pp), "pipeline": pp, "zero": 1},
         "execution": {"framework": "megatron-core"},
-        "workload": {"preset": "dapo", "mini_batches": max(1, sequences // batch), "micro_batch_tokens": limit,
+        "workload": {"preset": "dapo" if row["algorithm"] == "DAPO" else "grpo",  # reference_policy_kl_penalty 0.01
+                     "mini_batches": max(1, sequences // batch), "micro_batch_tokens": limit,
                      "generation": {"prompts": row["prompts"], "samples_per_prompt": row["samples_per_prompt"],
                                     "prompt_tokens": prompt,
                                     "answer_tokens": {"mean": row["mean_sequence_length"] - prompt, "log_sd": 0.6,

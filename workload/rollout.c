@@ -9,8 +9,10 @@
 static bool generated(const Spec *role, const CostGenerateAsk *ask, CostGenerated *ret_result, GError **error)
 {
     CostDecode decode;
-    return cost_decode_init(role, cost_generate_most(role, ask), &decode, error) &&
-           cost_generate(&decode, ask, ret_result, error);
+    if (!cost_decode_init(role, cost_generate_most(role, ask), &decode, error))
+        return false;
+    decode.sequence_host_s += role->execution.framework.engine.logprob_host_s;
+    return cost_generate(&decode, ask, ret_result, error);
 }
 
 static const char *part_word(const CostGenerated *result)

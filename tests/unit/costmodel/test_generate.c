@@ -180,6 +180,24 @@ static void test_windows(void)
     near(decode[1].read_bytes, decode[0].read_bytes, 1e-12);
 }
 
+/* The host takes its time for a step and for each sequence of it. */
+static void test_host(void)
+{
+    CostDecodeTime time[2];
+    for (int slow = 0; slow < 2; slow++) {
+        g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+        GError *error = NULL;
+        CostDecode decode;
+        spec->execution.framework.engine.sequence_host_s = slow ? 13e-6 : 0;
+        spec->execution.framework.engine.step_host_s = slow ? 2e-3 : 1e-3;
+        cost_decode_init(spec, 64, &decode, &error);
+        g_assert_no_error(error);
+        time[slow] = cost_decode_step(&decode, 50, 5000);
+    }
+    near(time[1].part_s[COST_DECODE_HOST] - time[0].part_s[COST_DECODE_HOST], 1e-3 + 50 * 13e-6, 1e-9);
+    near(time[1].part_s[COST_DECODE_PRODUCTS], time[0].part_s[COST_DECODE_PRODUCTS], 1e-15);
+}
+
 /* Eight experts of a token on eight ranks: every rank's rows are gathered and sums come back scattered; on sixteen, rows go out. */
 static void test_exchange(void)
 {
@@ -320,6 +338,7 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/room", test_room);
     g_test_add_func("/generate/gives-way", test_gives_way);
     g_test_add_func("/generate/windows", test_windows);
+    g_test_add_func("/generate/host", test_host);
     g_test_add_func("/generate/exchange", test_exchange);
     g_test_add_func("/generate/better", test_better);
     g_test_add_func("/generate/experts", test_experts);

@@ -176,6 +176,16 @@ static void test_generation(void)
     g_assert_cmpint(generation_ps("cluster.accelerator.memory_bytes_per_s=4e12", NULL), <, plain_ps);
     g_assert_cmpint(generation_ps("workload.roles.rollout.nodes=2", NULL), <, plain_ps);
     g_assert_cmpint(generation_ps("workload.generation.samples_per_prompt=16", NULL), >, plain_ps);
+    /* log-probabilities: of 64 answers on each of 8 GPUs, in each of 896 steps */
+    const int64_t slow_ps = generation_ps(
+                      "workload.roles.rollout.execution.framework={\"preset\":\"vllm\",\"engine\":{"
+                      "\"logprob_host_s\":1e-3}}",
+                      NULL),
+                  fast_ps = generation_ps(
+                      "workload.roles.rollout.execution.framework={\"preset\":\"vllm\",\"engine\":{"
+                      "\"logprob_host_s\":0}}",
+                      NULL);
+    g_assert_cmpfloat_with_epsilon((double)(slow_ps - fast_ps) / 1e12, 896 * 64 * 1e-3, 1e-6);
     /* new prompts follow at once: no longer than a batch that ends */
     g_assert_cmpint(generation_ps("workload.staleness_steps=1", "workload.in_flight=true"), <=, plain_ps);
 }
