@@ -20,7 +20,7 @@ typedef struct Reader {
     const TraceTable *table;
     TraceRank *rank;
     TraceBytes *bytes;
-    GArray *kernels, *launches, *ops;  /* TraceRaw, TraceLinked, TraceLinked */
+    GArray *launches, *ops;            /* TraceLinked */
     GHashTable *name_index, *op_index; /* text: index + 1 */
     GString *key;
     bool based, has_events, out_of_time;
@@ -98,30 +98,27 @@ static int32_t op_of(Reader *reader, const TraceEvent *event)
 
 static void add_kernel(Reader *reader, const TraceEvent *event, int64_t begin_ps, int64_t dur_ps)
 {
-    TraceRaw raw = {.kernel = {.begin_ps = begin_ps,
-                               .dur_ps = dur_ps,
-                               .launch_ps = TRACE_NO_LAUNCH,
-                               .op = -1,
-                               .stream = (int32_t)trace_slice_int(&event->stream, 0),
-                               .name = name_of(reader, &event->name, &event->collective),
-                               .bytes = MAX(trace_slice_number(&event->bytes, 0), 0)},
-                    .correlation = trace_slice_int(&event->correlation, 0),
-                    .external = trace_slice_int(&event->external, 0)};
-    raw.device = trace_slice_int(&event->device, trace_slice_int(&event->pid, 0));
-    const TraceName *name = &g_array_index(reader->rank->names, TraceName, raw.kernel.name);
+    TraceKernel kernel = {.begin_ps = begin_ps,
+                          .dur_ps = dur_ps,
+                          .stream = (int32_t)trace_slice_int(&event->stream, 0),
+                          .name = name_of(reader, &event->name, &event->collective),
+                          .bytes = MAX(trace_slice_number(&event->bytes, 0), 0)};
+    trace_raw_set(&kernel, trace_slice_int(&event->correlation, 0), trace_slice_int(&event->external, 0),
+                  trace_slice_int(&event->device, trace_slice_int(&event->pid, 0)));
+    const TraceName *name = &g_array_index(reader->rank->names, TraceName, kernel.name);
     if (trace_is_communication(name->kind)) {
         const double elements =
             MAX(trace_slice_number(&event->in_elements, 0), trace_slice_number(&event->out_elements, 0));
-        raw.kernel.bytes = MAX(elements, 0) * trace_dtype_bytes(&event->dtype);
-        raw.kernel.ranks = (int32_t)CLAMP(trace_slice_int(&event->group_size, 0), 0, G_MAXINT32);
+        kernel.bytes = MAX(elements, 0) * trace_dtype_bytes(&event->dtype);
+        kernel.ranks = (int32_t)CLAMP(trace_slice_int(&event->group_size, 0), 0, G_MAXINT32);
         if (event->group_name.text != NULL || event->group_ranks.text != NULL) {
             g_string_truncate(reader->key, 0);
             append_slice(reader->key, &event->group_name);
             append_slice(reader->key, &event->group_ranks);
-            raw.kernel.group = MAX(g_str_hash(reader->key->str), 1);
+            kernel.group = MAX(g_str_hash(reader->key->str), 1);
         }
     }
-    g_array_append_val(reader->kernels, raw);
+    g_array_append_val(reader->rank->kernels, kernel);
 }
 
 static void add_step(Reader *reader, const TraceEvent *event, int64_t begin_ps, int64_t dur_ps)
@@ -369,10 +366,10 @@ static bool finish(Reader *reader, GError **error)
                          : "is no trace of PyTorch's profiler: it has no events in \"traceEvents\"");
     if (reader->out_of_time)
         return wrong(reader, error, "some of its times lie more than 26 days apart: that is not one run");
-    if (reader->kernels->len == 0)
+    if (reader->rank->kernels->len == 0)
         return wrong(reader, error,
                      "has no kernels of a GPU; record it with torch.profiler.ProfilerActivity.CUDA");
-    trace_link(reader->kernels, reader->launches, reader->ops, reader->rank);
+    trace_link(reader->launches, reader->ops, reader->rank);
     return true;
 }
 
@@ -381,14 +378,12 @@ static TraceRank *read_kineto(TraceBytes *bytes, const char *name, const TraceTa
     Reader reader = {.table = table,
                      .rank = trace_rank_new(name),
                      .bytes = bytes,
-                     .kernels = g_array_new(FALSE, TRUE, sizeof(TraceRaw)),
                      .launches = g_array_new(FALSE, TRUE, sizeof(TraceLinked)),
                      .ops = g_array_new(FALSE, TRUE, sizeof(TraceLinked)),
                      .name_index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                      .op_index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                      .key = g_string_new(NULL)};
     const bool ok = read_document(&reader, error) && finish(&reader, error);
-    g_array_free(reader.kernels, TRUE);
     g_array_free(reader.launches, TRUE);
     g_array_free(reader.ops, TRUE);
     g_hash_table_destroy(reader.name_index);

@@ -37,15 +37,31 @@ static int by_begin(gconstpointer a, gconstpointer b)
     return left->dur_ps < right->dur_ps ? -1 : left->dur_ps > right->dur_ps;
 }
 
-/* Profilers write most of it in order: then nothing is moved, nor memory taken for that. */
+enum { MOST_MOVES = 16 }; /* an item, on the mean */
+
+/* Profilers write most of it in order: little is moved then, and no memory taken for that. */
 static void sort(GArray *array, GCompareFunc compare)
 {
-    const guint size = g_array_get_element_size(array);
-    for (guint i = 1; i < array->len; i++)
-        if (compare(array->data + (gsize)(i - 1) * size, array->data + (gsize)i * size) > 0) {
+    const gsize size = g_array_get_element_size(array);
+    g_autofree char *item = g_malloc(size);
+    guint64 moves = 0;
+    for (guint i = 1; i < array->len; i++) {
+        guint to = i;
+        while (to > 0 && compare(array->data + (to - 1) * size, array->data + i * size) > 0 &&
+               moves <= (guint64)array->len * MOST_MOVES) {
+            to--;
+            moves++;
+        }
+        if (moves > (guint64)array->len * MOST_MOVES) {
             g_array_sort(array, compare);
             return;
         }
+        if (to == i)
+            continue;
+        memcpy(item, array->data + i * size, size);
+        memmove(array->data + (to + 1) * size, array->data + to * size, (i - to) * size);
+        memcpy(array->data + to * size, item, size);
+    }
 }
 
 void trace_rank_sort(TraceRank *rank)
@@ -60,22 +76,23 @@ static int by_step(gconstpointer a, gconstpointer b)
 }
 
 /* The GPU whose kernels take longest. */
-static int64_t main_device(const GArray *kernels)
+static int32_t main_device(const GArray *kernels)
 {
-    GHashTable *sums = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
-    int64_t best = 0;
+    GHashTable *sums = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    int32_t best = 0;
     double most = -1;
     for (guint i = 0; i < kernels->len; i++) {
-        const TraceRaw *raw = &g_array_index(kernels, TraceRaw, i);
-        double *sum = g_hash_table_lookup(sums, &raw->device);
+        const TraceKernel *kernel = &g_array_index(kernels, TraceKernel, i);
+        const gpointer key = GINT_TO_POINTER(kernel->op);
+        double *sum = g_hash_table_lookup(sums, key);
         if (sum == NULL) {
             sum = g_new0(double, 1);
-            g_hash_table_insert(sums, g_memdup2(&raw->device, sizeof raw->device), sum);
+            g_hash_table_insert(sums, key, sum);
         }
-        *sum += (double)raw->kernel.dur_ps;
+        *sum += (double)kernel->dur_ps;
         if (*sum > most) {
             most = *sum;
-            best = raw->device;
+            best = kernel->op;
         }
     }
     g_hash_table_destroy(sums);
@@ -96,27 +113,31 @@ static void class_by_operator(TraceRank *rank, TraceKernel *kernel)
     }
 }
 
-void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank *rank)
+void trace_link(GArray *launches, GArray *ops, TraceRank *rank)
 {
-    const int64_t device = main_device(kernels);
+    GArray *kernels = rank->kernels;
+    const int32_t device = main_device(kernels);
+    guint kept = 0;
     sort(launches, by_id);
     sort(ops, by_id);
     for (guint i = 0; i < kernels->len; i++) {
-        TraceRaw *raw = &g_array_index(kernels, TraceRaw, i);
-        if (raw->device != device) {
+        TraceKernel kernel = g_array_index(kernels, TraceKernel, i);
+        const int64_t correlation = kernel.launch_ps, external = kernel.wait_ps;
+        if (kernel.op != device) {
             rank->elsewhere++;
             continue;
         }
-        const TraceLinked *launch = raw->correlation != 0 ? find(launches, raw->correlation) : NULL;
-        if (launch != NULL)
-            raw->kernel.launch_ps = launch->begin_ps;
-        const TraceLinked *op = raw->external != 0 ? find(ops, raw->external) : NULL;
+        const TraceLinked *launch = correlation != 0 ? find(launches, correlation) : NULL;
+        const TraceLinked *op = external != 0 ? find(ops, external) : NULL;
         if (op == NULL && launch != NULL && launch->external != 0)
             op = find(ops, launch->external);
-        raw->kernel.op = op != NULL ? op->op : -1;
-        class_by_operator(rank, &raw->kernel);
-        g_array_append_val(rank->kernels, raw->kernel);
+        kernel.launch_ps = launch != NULL ? launch->begin_ps : TRACE_NO_LAUNCH;
+        kernel.wait_ps = 0;
+        kernel.op = op != NULL ? op->op : -1;
+        class_by_operator(rank, &kernel);
+        g_array_index(kernels, TraceKernel, kept++) = kernel;
     }
+    g_array_set_size(kernels, kept);
     trace_rank_sort(rank);
     sort(rank->steps, by_step);
 }

@@ -4,10 +4,13 @@
 
 #include "exchange/trace.h"
 
-typedef struct TraceRaw {
-    TraceKernel kernel;
-    int64_t correlation, external, device;
-} TraceRaw;
+/* Until kernels are linked their ids stand where what follows from them will: a long trace has no room for both. */
+static inline void trace_raw_set(TraceKernel *kernel, int64_t correlation, int64_t external, int64_t device)
+{
+    kernel->launch_ps = correlation;
+    kernel->wait_ps = external;
+    kernel->op = (int32_t)device;
+}
 
 /* A launch or an operator by its id. */
 typedef struct TraceLinked {
@@ -15,8 +18,8 @@ typedef struct TraceLinked {
     int32_t op;
 } TraceLinked;
 
-/* Kernels (TraceRaw) of the busiest GPU into `rank`, each with its launch and its operator (TraceLinked by correlation, and by
+/* Leaves the kernels of the busiest GPU in `rank`, each with its launch and its operator (TraceLinked by correlation, and by
  * external id; both are sorted here); others are counted. */
-void trace_link(const GArray *kernels, GArray *launches, GArray *ops, TraceRank *rank);
+void trace_link(GArray *launches, GArray *ops, TraceRank *rank);
 
 #endif

@@ -62,32 +62,51 @@ typedef struct Edge {
     int8_t runs, step; /* step: 1 begins, -1 ends */
 } Edge;
 
-static int by_time(gconstpointer a, gconstpointer b)
+/* Edges of kernels that have begun, the next one first: as many as run at once, not as many as there are. */
+typedef struct Sweep {
+    TraceSums *sums;
+    GArray *ahead; /* Edge: a heap */
+    int running[RUNS];
+    int64_t before_ps;
+    bool any;
+} Sweep;
+
+static bool is_before(const Edge *left, const Edge *right)
 {
-    const Edge *left = a, *right = b;
-    if (left->at_ps != right->at_ps)
-        return left->at_ps < right->at_ps ? -1 : 1;
-    return right->step - left->step; /* what begins at an instant leaves no gap there */
+    /* what begins at an instant leaves no gap there */
+    return left->at_ps != right->at_ps ? left->at_ps < right->at_ps : left->step > right->step;
 }
 
-static void add_edges(GArray *edges, int64_t begin_ps, int64_t end_ps, int64_t launch_ps, Runs runs)
+static void swap(GArray *heap, guint a, guint b)
 {
-    const Edge begins = {begin_ps, launch_ps, (int8_t)runs, 1}, ends = {end_ps, TRACE_NO_LAUNCH, (int8_t)runs, -1};
-    g_array_append_val(edges, begins);
-    g_array_append_val(edges, ends);
+    const Edge edge = g_array_index(heap, Edge, a);
+    g_array_index(heap, Edge, a) = g_array_index(heap, Edge, b);
+    g_array_index(heap, Edge, b) = edge;
 }
 
-static void add_kernel(GArray *edges, const TraceRank *rank, const TraceKernel *kernel)
+static void push(GArray *heap, Edge edge)
 {
-    const TraceClass kind = trace_kernel_class(rank, kernel);
-    const int64_t begin_ps = kernel->begin_ps, end_ps = begin_ps + kernel->dur_ps;
-    if (!trace_is_communication(kind)) {
-        add_edges(edges, begin_ps, end_ps, kernel->launch_ps, kind == TRACE_COPIES ? RUNS_COPY : RUNS_COMPUTE);
-        return;
+    g_array_append_val(heap, edge);
+    for (guint i = heap->len - 1; i > 0; i = (i - 1) / 2) {
+        if (!is_before(&g_array_index(heap, Edge, i), &g_array_index(heap, Edge, (i - 1) / 2)))
+            return;
+        swap(heap, i, (i - 1) / 2);
     }
-    const int64_t arrived_ps = begin_ps + MIN(kernel->wait_ps, kernel->dur_ps);
-    add_edges(edges, begin_ps, arrived_ps, kernel->launch_ps, RUNS_WAIT);
-    add_edges(edges, arrived_ps, end_ps, kernel->launch_ps, RUNS_TRANSFER);
+}
+
+static Edge pop(GArray *heap)
+{
+    const Edge first = g_array_index(heap, Edge, 0);
+    swap(heap, 0, heap->len - 1);
+    g_array_set_size(heap, heap->len - 1);
+    for (guint i = 0, next = 1; next < heap->len; i = next, next = 2 * i + 1) {
+        if (next + 1 < heap->len && is_before(&g_array_index(heap, Edge, next + 1), &g_array_index(heap, Edge, next)))
+            next++;
+        if (!is_before(&g_array_index(heap, Edge, next), &g_array_index(heap, Edge, i)))
+            break;
+        swap(heap, i, next);
+    }
+    return first;
 }
 
 static TraceFall fall_of(const int running[RUNS])
@@ -99,30 +118,57 @@ static TraceFall fall_of(const int running[RUNS])
                                         : TRACE_FALL_GAPS;
 }
 
-static void sweep(GArray *edges, TraceSums *sums)
+static void take(Sweep *sweep, const Edge *edge)
 {
-    int running[RUNS] = {0};
-    g_array_sort(edges, by_time);
-    for (guint i = 0; i < edges->len; i++) {
-        const Edge *edge = &g_array_index(edges, Edge, i);
-        const int64_t before_ps = i > 0 ? g_array_index(edges, Edge, i - 1).at_ps : edge->at_ps;
-        const double seconds = (double)(edge->at_ps - before_ps) / PS_PER_S;
-        TraceFall fall = fall_of(running);
-        const bool communicates = running[RUNS_TRANSFER] + running[RUNS_WAIT] > 0;
-        if (fall == TRACE_FALL_GAPS && edge->launch_ps != TRACE_NO_LAUNCH && edge->launch_ps > before_ps)
-            fall = TRACE_FALL_HOST;
-        sums->fall_s[fall] += seconds;
-        sums->communication_s += communicates ? seconds : 0;
-        sums->beside_s += communicates && fall == TRACE_FALL_COMPUTE ? seconds : 0;
-        running[edge->runs] += edge->step;
+    TraceSums *sums = sweep->sums;
+    const int64_t before_ps = sweep->any ? sweep->before_ps : edge->at_ps;
+    const double seconds = (double)(edge->at_ps - before_ps) / PS_PER_S;
+    TraceFall fall = fall_of(sweep->running);
+    const bool communicates = sweep->running[RUNS_TRANSFER] + sweep->running[RUNS_WAIT] > 0;
+    if (fall == TRACE_FALL_GAPS && edge->launch_ps != TRACE_NO_LAUNCH && edge->launch_ps > before_ps)
+        fall = TRACE_FALL_HOST;
+    sums->fall_s[fall] += seconds;
+    sums->communication_s += communicates ? seconds : 0;
+    sums->beside_s += communicates && fall == TRACE_FALL_COMPUTE ? seconds : 0;
+    sweep->running[edge->runs] += edge->step;
+    sweep->before_ps = edge->at_ps;
+    sweep->any = true;
+}
+
+/* All edges that come before `edge`. */
+static void take_until(Sweep *sweep, const Edge *edge)
+{
+    while (sweep->ahead->len > 0 &&
+           (edge == NULL || is_before(&g_array_index(sweep->ahead, Edge, 0), edge))) {
+        const Edge next = pop(sweep->ahead);
+        take(sweep, &next);
     }
+}
+
+/* Kernels come by their begin. */
+static void add_kernel(Sweep *sweep, const TraceRank *rank, const TraceKernel *kernel)
+{
+    const TraceClass kind = trace_kernel_class(rank, kernel);
+    const bool waits = trace_is_communication(kind);
+    const int64_t end_ps = kernel->begin_ps + kernel->dur_ps,
+                  arrived_ps = kernel->begin_ps + MIN(kernel->wait_ps, kernel->dur_ps);
+    const Runs runs = waits ? RUNS_WAIT : kind == TRACE_COPIES ? RUNS_COPY : RUNS_COMPUTE;
+    const Edge begins = {kernel->begin_ps, kernel->launch_ps, (int8_t)runs, 1};
+    take_until(sweep, &begins);
+    take(sweep, &begins);
+    push(sweep->ahead, (Edge){waits ? arrived_ps : end_ps, TRACE_NO_LAUNCH, (int8_t)runs, -1});
+    if (!waits)
+        return;
+    push(sweep->ahead, (Edge){arrived_ps, kernel->launch_ps, RUNS_TRANSFER, 1});
+    push(sweep->ahead, (Edge){end_ps, TRACE_NO_LAUNCH, RUNS_TRANSFER, -1});
 }
 
 TraceSums trace_sums(const TraceRank *rank)
 {
     TraceSums sums = {.steps = MAX((int)rank->steps->len, 1), .marked = rank->steps->len > 0};
     g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
-    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
+    g_autoptr(GArray) ahead = g_array_new(FALSE, FALSE, sizeof(Edge));
+    Sweep sweep = {.sums = &sums, .ahead = ahead};
     int64_t first_ps = INT64_MAX, end_ps = INT64_MIN, host_ps = 0;
     trace_window(rank, in_step);
     for (guint i = 0; i < rank->kernels->len; i++) {
@@ -135,12 +181,12 @@ TraceSums trace_sums(const TraceRank *rank)
         sums.class_kernels[kind] += 1.0 / sums.steps;
         first_ps = MIN(first_ps, kernel->begin_ps);
         end_ps = MAX(end_ps, kernel->begin_ps + kernel->dur_ps);
-        add_kernel(edges, rank, kernel);
+        add_kernel(&sweep, rank, kernel);
     }
     if (sums.marked)
         host_ps = g_array_index(rank->steps, TraceStep, rank->steps->len - 1).end_ps -
                   g_array_index(rank->steps, TraceStep, 0).begin_ps;
-    sweep(edges, &sums);
+    take_until(&sweep, NULL);
     if (first_ps <= end_ps && host_ps > end_ps - first_ps) {
         sums.fall_s[TRACE_FALL_HOST] += (double)(host_ps - (end_ps - first_ps)) / PS_PER_S;
         end_ps = first_ps + host_ps;

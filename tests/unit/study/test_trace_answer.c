@@ -57,6 +57,44 @@ static void test_sums(void)
     trace_rank_free(rank);
 }
 
+/* Kernels at whole microseconds, many at one time: the waterfall is that of looking at every microsecond. */
+static void test_instants(void)
+{
+    enum { US = 200, KERNELS = 60 };
+    GRand *draws = g_rand_new_with_seed(7);
+    for (int round = 0; round < 50; round++) {
+        int running[4][US + 1] = {{0}}, falls[TRACE_FALLS] = {0}, last = 0, first = US;
+        TraceRank *rank = trace_rank_new("random");
+        for (int i = 0; i < KERNELS; i++) {
+            const int begin = g_rand_int_range(draws, 0, US - 20), dur = g_rand_int_range(draws, 0, 5);
+            const int kind = g_rand_int_range(draws, 0, 3),
+                      wait = kind == 1 ? g_rand_int_range(draws, 0, dur + 1) : 0;
+            static const TraceClass kinds[] = {TRACE_PRODUCTS, TRACE_ALL_REDUCE, TRACE_COPIES};
+            add(rank, "kernel", kinds[kind], begin, dur, -1);
+            g_array_index(rank->kernels, TraceKernel, i).wait_ps = wait * 1000000;
+            for (int us = begin; us < begin + dur; us++)
+                running[kind == 1 && us < begin + wait ? 3 : kind][us]++;
+            first = MIN(first, begin);
+            last = MAX(last, begin + dur);
+        }
+        for (int us = first; us < last; us++)
+            falls[running[0][us] > 0   ? TRACE_FALL_COMPUTE
+                  : running[1][us] > 0 ? TRACE_FALL_COMMUNICATION
+                  : running[3][us] > 0 ? TRACE_FALL_SKEW
+                  : running[2][us] > 0 ? TRACE_FALL_COPIES
+                                       : TRACE_FALL_GAPS]++;
+        trace_rank_sort(rank);
+        for (guint i = 1; i < rank->kernels->len; i++)
+            g_assert_cmpint(trace_kernel(rank, i - 1)->begin_ps, <=, trace_kernel(rank, i)->begin_ps);
+        const TraceSums sums = trace_sums(rank);
+        for (int fall = 0; fall < TRACE_FALLS; fall++)
+            is_us(sums.fall_s[fall], falls[fall]);
+        trace_rank_free(rank);
+    }
+    g_rand_free(draws);
+    g_assert_cmpuint(sizeof(TraceKernel), <=, 64); /* 1 GB of a trace has two millions of them */
+}
+
 /* Kernels belong to the step that launched them; what lies before and behind the marks is left out. */
 static void test_steps(void)
 {
@@ -162,6 +200,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/study/trace/sums", test_sums);
+    g_test_add_func("/study/trace/instants", test_instants);
     g_test_add_func("/study/trace/steps", test_steps);
     g_test_add_func("/study/trace/answer", test_answer);
     g_test_add_func("/study/trace/by-order", test_by_order);
