@@ -388,6 +388,12 @@ static const char *lacks(const Spec *spec)
                                         : NULL;
 }
 
+/* Sequences that a step of `batch` works on: of the captured graph that it runs as. Source: [TensorRTLLM] CudaGraphConfig */
+static double padded(const Spec *spec, double batch)
+{
+    return spec->execution.framework.engine.pads_batches ? exp2(ceil(log2(fmax(1, batch)) - 1e-9)) : batch;
+}
+
 bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GError **error)
 {
     *ret_decode =
@@ -398,6 +404,7 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
     cost_shape_init(&ret_decode->shape, spec);
     if (!fill_memory(spec, ret_decode, error))
         return false;
+    most = padded(spec, most);
     double batch = 1;
     while (ret_decode->grid < COST_DECODE_GRID) {
         const int i = ret_decode->grid++;
@@ -428,7 +435,7 @@ static double attention_s(const CostDecode *decode, double batch, double tokens)
 /* A pipeline of p stages has p batches in flight: each is a p-th of the sequences. */
 CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double tokens)
 {
-    const double each = fmax(1, batch / decode->pipeline);
+    const double each = padded(decode->shape.spec, fmax(1, batch / decode->pipeline));
     CostDecodeTime time = decode->at[0];
     int i = 0;
     while (i + 1 < decode->grid && decode->batch[i + 1] <= each)

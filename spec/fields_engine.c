@@ -96,6 +96,10 @@ static const SpecField engine_fields[] = {
     SPEC_F_BOOL(
         SpecEngine, keeps_windows, "false", 0,
         "Layers with a window keep keys and values of the whole sequence. Otherwise they keep the window."),
+    SPEC_F_BOOL(
+        SpecEngine, pads_batches, "false", 0,
+        "Steps run as captured CUDA graphs of 1, 2, 4, 8 and so on sequences: a batch is filled up to "
+        "the next of them."),
     SPEC_F_CUSTOM(SpecEngine, weights_dtype, read_weights_dtype, "\"precision\"", 0,
                   "\"precision\", or one of bf16, fp8, fp4, int8, int4", NULL, NULL,
                   "How matrices of layers are stored, where that is narrower than what is multiplied "

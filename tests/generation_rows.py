@@ -45,6 +45,8 @@ def scenario(row, tensor, expert, gpus):
            "training": {"precision": precision(row), "sequence_length": 128, "global_batch": max(1, gpus // tensor)},
            "parallel": {"tensor": tensor, "expert": expert, "data": gpus // tensor},
            "execution": {"framework": {"preset": framework, "engine": {"cache_dtype": cache}}}}
+    if row["source_group"].startswith("trtllm"):
+        out["execution"]["framework"]["engine"]["pads_batches"] = True  # cuda_graph_config of the pages
     if "GPT-OSS" in row["model"]:
         out["execution"]["framework"]["engine"]["weights_dtype"] = "fp4"
     if row["gpu"] in MEMORY:

@@ -198,6 +198,30 @@ static void test_host(void)
     near(time[1].part_s[COST_DECODE_PRODUCTS], time[0].part_s[COST_DECODE_PRODUCTS], 1e-15);
 }
 
+/* Five sequences in a graph of eight: products of eight, keys and values of their own; eight as without graphs. */
+static void test_padded(void)
+{
+    CostDecode decode[2];
+    CostDecodeTime five[2], eight[2];
+    for (int pads = 0; pads < 2; pads++) {
+        g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+        GError *error = NULL;
+        spec->execution.framework.engine.pads_batches = pads;
+        cost_decode_init(spec, 9, &decode[pads], &error);
+        g_assert_no_error(error);
+        five[pads] = cost_decode_step(&decode[pads], 5, 5000);
+        eight[pads] = cost_decode_step(&decode[pads], 8, 5000);
+    }
+    for (int part = 0; part < COST_DECODE_PART_COUNT; part++) {
+        if (part == COST_DECODE_COMM)
+            continue; /* one rank */
+        near(eight[1].part_s[part], eight[0].part_s[part], 1e-12);
+        near(five[1].part_s[part], eight[0].part_s[part], 1e-12);
+    }
+    g_assert_cmpfloat(five[0].part_s[COST_DECODE_SMALL], <, five[1].part_s[COST_DECODE_SMALL]);
+    g_assert_cmpfloat(decode[1].batch[decode[1].grid - 1], >=, 16);
+}
+
 /* Eight experts of a token on eight ranks: every rank's rows are gathered and sums come back scattered; on sixteen, rows go out. */
 static void test_exchange(void)
 {
@@ -339,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/gives-way", test_gives_way);
     g_test_add_func("/generate/windows", test_windows);
     g_test_add_func("/generate/host", test_host);
+    g_test_add_func("/generate/padded", test_padded);
     g_test_add_func("/generate/exchange", test_exchange);
     g_test_add_func("/generate/better", test_better);
     g_test_add_func("/generate/experts", test_experts);
