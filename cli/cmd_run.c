@@ -14,14 +14,15 @@
 #include "search/choose.h"
 #include "base/file.h"
 #include "study/chakra.h"
+#include "study/simai.h"
 #include "study/trace_predict.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *trace_kernels, *chakra, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks,
-        *from, *to, *snapshot, *links;
+    char *trace, *trace_kernels, *chakra, *simai, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs,
+        *ranks, *from, *to, *snapshot, *links;
     gboolean unfold, check, verbose, timeline, ideal, textbook;
 } RunArgs;
 
@@ -191,6 +192,14 @@ static bool write_chakra(const RunArgs *args, const Report *report, GError **err
     return false;
 }
 
+static bool write_simai(const RunArgs *args, const Report *report, GString *out, GError **error)
+{
+    if (args->simai == NULL || simai_write(report, out, error))
+        return true;
+    g_prefix_error(error, "--simai: ");
+    return false;
+}
+
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
@@ -272,10 +281,10 @@ static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
     g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), links = g_string_new(NULL),
-                       text = g_string_new(NULL);
+                       text = g_string_new(NULL), simai = g_string_new(NULL);
     const int traces = (args->trace != NULL) + (args->trace_kernels != NULL) +
                        (args->snapshot != NULL); /* written first, piece by piece */
-    CliOutput outputs[7];
+    CliOutput outputs[8];
     int count = 0;
     if (args->trace != NULL)
         outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
@@ -290,6 +299,8 @@ static bool run(const CliArgs *common, GError **error)
         outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
     if (args->links != NULL)
         outputs[count++] = (CliOutput){"--links", args->links, links};
+    if (args->simai != NULL)
+        outputs[count++] = (CliOutput){"--simai", args->simai, simai};
     outputs[count++] = (CliOutput){"the report", common->output, text};
     LedgerReserveAsk reserve;
     MemoryWanted wanted;
@@ -315,7 +326,7 @@ static bool run(const CliArgs *common, GError **error)
     simulation->report.verbose = args->verbose;
     if (args->memory != NULL)
         write_memory(report, &wanted, memory);
-    if (!write_lists(args, report, kernels, links, error)) {
+    if (!write_lists(args, report, kernels, links, error) || !write_simai(args, report, simai, error)) {
         api_simulation_free(simulation);
         return false;
     }
@@ -347,6 +358,8 @@ static const CliFlag flags[] = {
      "also write Chakra execution traces, as ASTRA-sim reads them: one rank of each pipeline rank, with "
      "--unfold all "
      "ranks"},
+    {"simai", CLI_FLAG_FILE, offsetof(RunArgs, simai), "FILE",
+     "also write the workload text that SimAI runs, of the first pipeline rank"},
     {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST",
      "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},

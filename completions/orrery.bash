@@ -10,7 +10,7 @@ _orrery() {
         --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --trace-kernels --chakra --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --trace-kernels --chakra --simai --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --own-runs --set --format --output --quiet --help' ;;
             search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
             plan:-*) words='--own-runs --deadline --budget-usd --power-mw --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;

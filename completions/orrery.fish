@@ -24,6 +24,7 @@ complete -c orrery -n __fish_use_subcommand -fa help -d 'a command, a field such
 complete -c orrery -n '__fish_seen_subcommand_from run' -l trace -r -d 'also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l trace-kernels -r -d 'also write the kernels of one GPU of the first pipeline rank as PyTorch\'s profiler records them (Kineto); \'orrery trace\' and tools for such traces read it'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l chakra -r -d 'also write Chakra execution traces, as ASTRA-sim reads them: one rank of each pipeline rank, with --unfold all ranks'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l simai -r -d 'also write the workload text that SimAI runs, of the first pipeline rank'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l ranks -x -d '--trace, --memory-snapshot: only these ranks, as 0-3,8'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l from -x -d '--trace: only what runs after, as "1.5 s"'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l to -x -d '--trace: only what runs before'

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "costmodel/collective.h"
 #include "study/chakra_pass.h"
 
 #define PS_PER_US    1e6
@@ -91,13 +90,6 @@ static uint64_t add_collective(Walk *w, TraceClass kind, ChakraGroup group, doub
 
 /* --- ops --- */
 
-static double computing_ps(const SimWork *work)
-{
-    return (double)(sim_work_duration_ps(work) - work->part_ps[SIM_PART_TENSOR_COMM] -
-                    work->part_ps[SIM_PART_CONTEXT_COMM] - work->part_ps[SIM_PART_EXPERT_COMM] -
-                    work->part_ps[SIM_PART_PIPELINE_COMM] - work->part_ps[SIM_PART_DATA_COMM]);
-}
-
 /* Which segment of its pass the op of an instruction is; -1: all. */
 static int segment_of(const Walk *w, const SimList *list, int64_t index)
 {
@@ -125,7 +117,7 @@ static uint64_t add_pass(Walk *w, const SimList *list, int64_t index, const GArr
     const SimOp *op = &w->program->ops[instr->op];
     const GArray *pieces =
         chakra_passes_pieces(w->passes, w->ranks, (SimTag)op->tag, op->stage, segment_of(w, list, index));
-    const double whole_ps = computing_ps(&w->program->works[op->work]);
+    const double whole_ps = chakra_computing_ps(&w->program->works[op->work]);
     g_autofree char *name = g_strdup_printf("%s %d", sim_tag_label((SimTag)op->tag), instr->microbatch);
     g_autoptr(GArray) after = g_array_copy((GArray *)deps), beside = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     double done_ps = 0;
@@ -185,17 +177,6 @@ static ChakraNode message(const Walk *w, int from, const SimInstr *instr, bool r
                         .tag = tag_of(w, op, instr->microbatch)};
 }
 
-/* What a rank puts into a collective of which it sends so many bytes. */
-static double put_in(TraceClass kind, int ranks, double sent)
-{
-    static const CostCollectiveOp ops[TRACE_CLASSES] = {[TRACE_ALL_REDUCE] = COST_ALL_REDUCE,
-                                                        [TRACE_ALL_GATHER] = COST_ALL_GATHER,
-                                                        [TRACE_REDUCE_SCATTER] = COST_REDUCE_SCATTER};
-    const CostCollective one = {.op = ops[kind], .bytes = 1, .group = {.ranks = ranks, .per_domain = ranks}};
-    const double each = cost_collective_traffic(&one).scale_up_bytes;
-    return each > 0 ? fmax(1, sent / each / (kind == TRACE_ALL_GATHER ? ranks : 1)) : 1;
-}
-
 /* Who meets in a collective at a step's begin or end. */
 static ChakraGroup group_of(const Walk *w, const SimOp *op)
 {
@@ -238,16 +219,13 @@ static uint64_t add_other(Walk *w, const SimInstr *instr, const GArray *deps)
     const SimOp *op = &w->program->ops[instr->op];
     const SimWork *work = &w->program->works[op->work];
     const char *name = sim_tag_label((SimTag)op->tag);
-    const bool scatters = w->report->plan.zero >= 2 ||
-                          (w->report->plan.zero == 1 &&
-                           w->report->spec->execution.framework.data_parallel.reduce_scatter);
-    const TraceClass kind = op->tag == SIM_TAG_PARAM_GATHER              ? TRACE_ALL_GATHER
-                            : op->tag == SIM_TAG_GRAD_REDUCE && scatters ? TRACE_REDUCE_SCATTER
-                                                                         : TRACE_ALL_REDUCE;
+    const TraceClass kind = op->tag == SIM_TAG_PARAM_GATHER  ? TRACE_ALL_GATHER
+                            : op->tag == SIM_TAG_GRAD_REDUCE ? chakra_reduce_class(w->report)
+                                                             : TRACE_ALL_REDUCE;
     ChakraGroup groups[2];
     double sent[2];
     const int count = groups_of(w, op, work, groups, sent);
-    const double own_ps = count > 0 ? computing_ps(work) : (double)sim_work_duration_ps(work);
+    const double own_ps = count > 0 ? chakra_computing_ps(work) : (double)sim_work_duration_ps(work);
     const uint64_t *before = (const uint64_t *)(gpointer)deps->data;
     int befores = (int)deps->len;
     uint64_t node = NO_NODE;
@@ -257,7 +235,7 @@ static uint64_t add_other(Walk *w, const SimInstr *instr, const GArray *deps)
         befores = 1;
     }
     for (int i = 0; i < count; i++) {
-        node = add_collective(w, kind, groups[i], put_in(kind, chakra_ranks_size(w->ranks, groups[i]), sent[i]), before,
+        node = add_collective(w, kind, groups[i], chakra_put_in(kind, chakra_ranks_size(w->ranks, groups[i]), sent[i]), before,
                               befores);
         before = &node;
         befores = 1;
@@ -399,11 +377,7 @@ static GString *manifest(const Walk *w, const GArray *written)
 
 static bool takes(const Report *report, bool all, GError **error)
 {
-    const char *what = report->kinds.count > 0                  ? "replicas of several kinds"
-                       : spec_offloads(&report->spec->offload)  ? "offload"
-                       : report->spec->parallel.servers.servers > 0 ? "parameter servers"
-                       : report->spec->model.list.text != NULL  ? "a model that is a list of layers"
-                                                                : NULL;
+    const char *what = chakra_lacks(report);
     int64_t instrs = 0;
     if (what != NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "a Chakra trace has no nodes for %s; leave it out", what);

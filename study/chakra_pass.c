@@ -1,6 +1,9 @@
 /* study/chakra_pass.c - see chakra_pass.h. */
 #include "study/chakra_pass.h"
 
+#include <math.h>
+
+#include "costmodel/collective.h"
 #include "costmodel/ops.h"
 
 struct ChakraPasses {
@@ -110,4 +113,40 @@ const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *rank
     g_array_append_val(pieces, rest);
     g_hash_table_insert(passes->kept, g_memdup2(&key, sizeof key), pieces);
     return pieces;
+}
+
+/* --- what files of a step have in common --- */
+
+double chakra_computing_ps(const SimWork *work)
+{
+    return (double)(sim_work_duration_ps(work) - work->part_ps[SIM_PART_TENSOR_COMM] -
+                    work->part_ps[SIM_PART_CONTEXT_COMM] - work->part_ps[SIM_PART_EXPERT_COMM] -
+                    work->part_ps[SIM_PART_PIPELINE_COMM] - work->part_ps[SIM_PART_DATA_COMM]);
+}
+
+double chakra_put_in(TraceClass kind, int ranks, double sent)
+{
+    static const CostCollectiveOp ops[TRACE_CLASSES] = {[TRACE_ALL_REDUCE] = COST_ALL_REDUCE,
+                                                        [TRACE_ALL_GATHER] = COST_ALL_GATHER,
+                                                        [TRACE_REDUCE_SCATTER] = COST_REDUCE_SCATTER};
+    const CostCollective one = {.op = ops[kind], .bytes = 1, .group = {.ranks = ranks, .per_domain = ranks}};
+    const double each = cost_collective_traffic(&one).scale_up_bytes;
+    return each > 0 ? fmax(1, sent / each / (kind == TRACE_ALL_GATHER ? ranks : 1)) : 1;
+}
+
+TraceClass chakra_reduce_class(const Report *report)
+{
+    const int zero = report->plan.zero;
+    const bool scatters =
+        zero >= 2 || (zero == 1 && report->spec->execution.framework.data_parallel.reduce_scatter);
+    return scatters ? TRACE_REDUCE_SCATTER : TRACE_ALL_REDUCE;
+}
+
+const char *chakra_lacks(const Report *report)
+{
+    return report->kinds.count > 0                  ? "replicas of several kinds"
+           : spec_offloads(&report->spec->offload)  ? "offload"
+           : report->spec->parallel.servers.servers > 0 ? "parameter servers"
+           : report->spec->model.list.text != NULL  ? "a model that is a list of layers"
+                                                    : NULL;
 }

@@ -20,4 +20,13 @@ void chakra_passes_free(ChakraPasses *passes);
 /* ChakraPiece in their order, kept; the last is no collective. `segment` -1: the whole stage. */
 const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *ranks, SimTag tag, int stage, int segment);
 
+/* Of a work, without what it waits for communication. */
+double chakra_computing_ps(const SimWork *work);
+/* What a rank puts into a collective of which it sends so many bytes. */
+double chakra_put_in(TraceClass kind, int ranks, double sent);
+/* How gradients are reduced. */
+TraceClass chakra_reduce_class(const Report *report);
+/* What of a step files for other simulators have no words for; NULL: nothing. */
+const char *chakra_lacks(const Report *report);
+
 #endif
