@@ -70,7 +70,7 @@ static double memory_of_kind(const Report *report, const char *kind)
     const SpecFramework *framework = &report->spec->execution.framework;
     if (g_strcmp0(kind, "reserved") == 0 ||
         (g_strcmp0(kind, "allocated") == 0 && framework->allocator.log_reports_reserved)) {
-        return held_bytes(report) - framework->allocator.context_bytes;
+        return held_bytes(report) - spec_context_bytes(report->spec);
     }
     return g_strcmp0(kind, "device") == 0 ? held_bytes(report) : report->peak_bytes;
 }

@@ -105,8 +105,7 @@ static void add_rank(const Report *report, int rank, int index, double *ret_rank
     const int each = report_ranks_a_stage(report);
     const SimRankResult *result = &report->result.rank[rank * each + index % each];
     const int layers = layers_of(&kind->plan, rank), microbatches = kind->plan.shape.microbatches;
-    const double needed =
-        (double)result->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
+    const double needed = (double)result->peak_bytes + spec_context_bytes(report->spec);
     const bool first = !(*ret_ranks > 0);
     group->first_stage = first ? rank : MIN(group->first_stage, rank);
     group->last_stage = first ? rank : MAX(group->last_stage, rank);

@@ -39,7 +39,7 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
     const SimRankPlan *planned = &plan->ranks[index];
     const double moving = dynamic - (double)planned->static_bytes[SIM_MEM_ACTIVATIONS] + workspace;
     out->reserved_bytes = out->peak_bytes + framework->allocator.fragmentation_frac * moving +
-                          (double)planned->stranded_bytes + framework->allocator.context_bytes;
+                          (double)planned->stranded_bytes + spec_context_bytes(spec);
 }
 
 /* Of the kinds of replicas the one whose GPU of that pipeline rank has the least room. */
@@ -81,7 +81,7 @@ static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
         report->reserved_bytes = fmax(report->reserved_bytes, stage->reserved_bytes - larger);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
-    report->needed_bytes = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
+    report->needed_bytes = report->peak_bytes + spec_context_bytes(spec);
     report->fits = report->needed_bytes <= report->capacity_bytes;
     report->short_bytes = report->fits ? 0 : report->needed_bytes - report->capacity_bytes;
     report->memory_odds = NAN;

@@ -114,7 +114,7 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
         g_snprintf(cells[1 + i], ORR_TEXT_SIZE, "%.2f", bytes[i] / GIB);
     g_snprintf(cells[KINDS + 1], ORR_TEXT_SIZE, "%.2f", stage->peak_bytes / GIB);
     g_snprintf(cells[KINDS + 2], ORR_TEXT_SIZE, "%.2f",
-               (stage->peak_bytes + report->spec->execution.framework.allocator.context_bytes) / GIB);
+               (stage->peak_bytes + spec_context_bytes(report->spec)) / GIB);
     g_snprintf(cells[KINDS + 3], ORR_TEXT_SIZE, "%.2f", stage->reserved_bytes / GIB);
     g_autoptr(GString) bar = g_string_new(NULL);
     stage_bar(bar, stage, scale_bytes, stage->capacity_bytes);
@@ -158,8 +158,7 @@ static void write_remedies(const Report *report, const ReportStage *fullest, GSt
     const Spec *spec = report->spec;
     const SpecParallel *parallel = &spec->parallel;
     const double states = fullest->weights_bytes + fullest->gradients_bytes + fullest->optimizer_bytes;
-    const bool full_of_states =
-        states + spec->execution.framework.allocator.context_bytes > 0.85 * report->capacity_bytes;
+    const bool full_of_states = states + spec_context_bytes(spec) > 0.85 * report->capacity_bytes;
     const bool dealt_out = parallel->zero == 3 && parallel->zero_group_gpus == 0;
     char held[ORR_TEXT_SIZE], capacity[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);

@@ -412,6 +412,11 @@ bool spec_hides_param_gather(const Spec *spec);
  * from hooks unless all ranks start theirs together, which Megatron does with interleaved stages alone.
  * Source: [MegatronCore] param_and_grad_buffer.py (finish_param_sync), arguments.py (align_param_gather) */
 bool spec_gathers_on_use(const Spec *spec);
+/* What a GPU holds beside the tensors of a step: CUDA's context and NCCL's buffers. */
+static inline double spec_context_bytes(const Spec *spec)
+{
+    return spec->execution.framework.allocator.context_bytes;
+}
 /* Flags of execution.overlap that change a step with this ZeRO stage on so many replicas and pipeline ranks. */
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline);
 /* ZeRO-3: units of parameters that are gathered before compute asks for them. */

@@ -80,7 +80,7 @@ StepPolicy step_policy(const Spec *spec)
                         .waits_for_sends = spec_waits_for_sends(spec),
                         .validates_later = spec_validates_later(spec),
                         .waits_for_norm = spec->execution.framework.optimizer.grad_norm_clip,
-                        .context_bytes = spec->execution.framework.allocator.context_bytes,
+                        .context_bytes = spec_context_bytes(spec),
                         .overhead_s = spec->execution.framework.host.step_overhead_s};
 }
 

@@ -112,6 +112,23 @@ check_policy() {
     } | sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 reads a recipe, not step\/policy.h/'
 }
 
+# A recipe's key costs three places: its member, its row, its use. One that is read in more files than this has a rule that is
+# said more than once.
+most_readers=3
+check_recipe_keys() {
+    [ -f spec/fields_framework.c ] || return 0
+    keys=$(cat spec/fields_framework.c spec/fields_recipe_optimizer.c 2>/dev/null | tr '\n' ' ' |
+        grep -oE 'SpecRecipe[A-Za-z]+, +[a-z_0-9]+,' | sed 's/.*, *\([a-z_0-9]*\),/\1/' | sort -u | tr '\n' ' ')
+    files=
+    for room in costmodel step program report search plan traffic answer workload campaign; do
+        [ ! -d "$room" ] || files="$files $(sources "$room" | tr '\n' ' ')"
+    done
+    grep -oHE '(kernels|host|data_parallel|tensor|context|experts|pipeline|optimizer|loss|allocator|recipe)(\.|->)[a-z_0-9]+' $files /dev/null |
+        sed 's/^\([^:]*\):.*[.>]/\1 /' | sort -u | awk -v keys=" $keys" -v most=$most_readers '
+            index(keys, " " $2 " ") && $1 ~ /\.c$/ { readers[$2]++; files[$2] = files[$2] " " $1 }
+            END { for (key in readers) if (readers[key] > most) print "recipe key " key ": read in" files[key] ", " most " files at most" }'
+}
+
 # Fields that may be "auto" are rows of search/axes.c; what goes through all of them folds over the rows. A file that
 # names this many of their keys has a list of its own.
 check_axes() {
@@ -160,6 +177,7 @@ check_tree() {
     check_schedule_names
     check_generation_names
     check_policy
+    check_recipe_keys
     check_axes
     check_sizes
     check_paths
@@ -193,10 +211,12 @@ self_test() {
     echo 'if (strcmp(generation->name, "gen-x") == 0)' >search/g.c
     echo 'if (generation == SPEC_GENERATION_X)' >costmodel/g.c
     echo 'if (spec->execution.framework.data_parallel.root_unit)' >search/bound_x.c
+    echo 'FLAG(SpecRecipeLoss, told_often, ""),' >spec/fields_framework.c
+    for n in p q r s; do echo 'if (framework->loss.told_often)' >costmodel/$n.c; done
     for n in a b c d e f g h i; do echo "    {\"parallel.$n\","; done >search/axes.c
     mkdir -p "$tree/api" "$tree/plan"
     sed 's/{/use(/' search/axes.c >api/list.c
-    expected=18
+    expected=19
     printf '#include "base/a.h"\n#include "sim/b.h"\n#include "schedule/a.h"\n' >program/good.c
     printf '#include "base/json.h"\n#include <cjson/cJSON.h>\n' >base/json_good.c
     found=$(check_tree | wc -l)
