@@ -5,7 +5,8 @@
 
 bool step_textbook_fits(const Spec *spec, GError **error)
 {
-    const char *has = spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW     ? "cluster.network.fidelity flow"
+    const char *has = spec->workload.given ? "a loop of several models"
+                      : spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW     ? "cluster.network.fidelity flow"
                       : spec->cluster.group_count > 0                          ? "cluster.groups"
                       : spec->execution.measured_passes != NULL                ? "execution.measured_passes"
                       : spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE      ? "parallel.data_scheme"
@@ -59,7 +60,6 @@ void step_textbook(SimPlan *plan)
         SimRankPlan *rank = &plan->ranks[r];
         rank->begin = rank->end = rank->optimizer = rank->embedding_reduce = (SimWork){0};
     }
-    plan->zero = 0;
     plan->deferred_heads = 0;
     /* each rank steps by itself, as the papers on split backwards draw it [Qi2024] */
     plan->post_validation = sim_schedule_has(plan->schedule, SIM_TRAIT_SPLITS_BACKWARD);

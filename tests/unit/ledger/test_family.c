@@ -104,7 +104,7 @@ static void test_refused(void)
     Ledger stated = made(one, 1, errors), unknown = made(one, 1, errors);
     GError *error = NULL;
     g_assert_null(ledger_leave_family_out(&stated, &unknown, &error));
-    g_assert_nonnull(strstr(error->message, "1 families"));
+    g_assert_nonnull(strstr(error->message, "1 family of software"));
     g_error_free(error);
     clear(&stated);
     clear(&unknown);

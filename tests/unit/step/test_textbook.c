@@ -49,6 +49,25 @@ static void test_bubbles(void)
     }
 }
 
+/* what a step keeps is the scenario's: sharded weights stay sharded */
+static void test_memory(void)
+{
+    double peak[2];
+    for (int textbook = 0; textbook < 2; textbook++) {
+        const ReportOptions options = {.textbook = textbook == 1, .check = true};
+        GError *error = NULL;
+        g_autofree Spec *spec = load("1f1b", "1", "parallel.zero=3", &error);
+        g_assert_no_error(error);
+        OrrArena *arena = orr_arena_new();
+        Report report;
+        report_run(spec, NULL, &options, arena, &report, &error);
+        g_assert_no_error(error);
+        peak[textbook] = report.peak_bytes;
+        orr_arena_free(arena);
+    }
+    g_assert_cmpfloat(peak[1], <=, peak[0]); /* less: nothing is gathered ahead */
+}
+
 static void test_refused(void)
 {
     GError *error = NULL;
@@ -67,6 +86,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/textbook/bubbles", test_bubbles);
+    g_test_add_func("/textbook/memory", test_memory);
     g_test_add_func("/textbook/refused", test_refused);
     return g_test_run();
 }
