@@ -13,13 +13,11 @@
 /* What the framework's own GEMM kernels lose beside what their tiles cost. */
 static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
 {
-    const SpecRecipeKernels *kernels = &shape->spec->execution.framework.kernels;
-    const bool blockwise = shape->spec->training.precision == SPEC_PRECISION_FP8_BLOCKWISE;
-    if (blockwise && gemm->dtype == SPEC_FP8 && gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT)
-        return kernels->blockwise_weight_gradient_frac;
-    return !gemm->rowwise               ? 1
-           : gemm->k < ROWWISE_LONG_SUM ? kernels->rowwise_gemm_frac
-                                        : kernels->rowwise_long_gemm_frac;
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    if (!gemm->rowwise)
+        return 1;
+    return gemm->k < ROWWISE_LONG_SUM ? framework->kernels.rowwise_gemm_frac
+                                      : framework->kernels.rowwise_long_gemm_frac;
 }
 
 /* One product on the framework's kernel. */
@@ -35,8 +33,9 @@ static double product_s(const CostShape *shape, const CostGemm *gemm)
 /* One product, or one for each part of the linear's output, each as long as its own sums. */
 static double products_s(const CostShape *shape, const CostOp *op)
 {
-    if (op->parts[0] <= 0)
+    if (op->parts[0] <= 0) {
         return product_s(shape, &op->u.gemm);
+    }
     double seconds = 0;
     for (int i = 0; i < COST_MAX_PARTS && op->parts[i] > 0; i++) {
         CostGemm part = op->u.gemm;
@@ -64,8 +63,9 @@ static double moves_s(const CostShape *shape, const CostOp *op)
                                      ? op->u.memory.sm_rate
                                      : shape->spec->execution.framework.kernels.sm_elements_per_s *
                                            cost_memory_bound_model(accelerator)->addressed_frac);
-    if (op->u.memory.addressed <= 0 || elements_per_s <= 0 || !cost_has_sms(accelerator))
+    if (op->u.memory.addressed <= 0 || elements_per_s <= 0 || !cost_has_sms(accelerator)) {
         return streams_s;
+    }
     const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);
     return fmax(streams_s, empty_s + op->u.memory.addressed / elements_per_s);
 }

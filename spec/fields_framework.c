@@ -55,10 +55,6 @@ static const SpecField kernels_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of row-wise fp8 over tensor-wise fp8 for products with an inner dimension of at "
                   "least 16,384 (weight gradients)."),
-    SPEC_F_DOUBLE(
-        SpecRecipeKernels, blockwise_weight_gradient_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
-        "fp8-blockwise: speed of weight gradients, whose both operands have a scale for 128 values of a sum, "
-        "over other fp8 products. DeepGEMM's are at 0.9, the kernel before it at 0.75."),
     FLAG(SpecRecipeKernels, fused_hadamard_cast,
          "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
     FLAG(SpecRecipeKernels, mxfp8_attention,

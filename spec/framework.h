@@ -25,7 +25,7 @@ typedef struct SpecRecipeKernels {
     bool separate_projections;
     double attention_speed_frac;
     bool early_cudnn, latent_heads_blackwell, casts_order_scales;
-    double rowwise_gemm_frac, rowwise_long_gemm_frac, blockwise_weight_gradient_frac;
+    double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         recompute_stops_early, pageable_checkpoints, compiler, autocast, stacks_layers,
         one_pass_norm_backward, reductions_apart, selective_keeps_products;

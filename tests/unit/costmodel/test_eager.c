@@ -234,26 +234,6 @@ static void rowwise_sums_of_parts(void)
     }
 }
 
-/* Products with scales for blocks: a slower kernel of weight gradients slows those in 8 bits and no others. */
-static void blockwise_weight_gradients(void)
-{
-    static const SpecPrecision precisions[] = {SPEC_PRECISION_FP8_BLOCKWISE, SPEC_PRECISION_FP8_ROWWISE};
-    Spec spec = fixture_spec(1, true);
-    SpecRecipeKernels *kernels = &spec.execution.framework.kernels;
-    spec.cluster.accelerator.peak_flops_per_s[SPEC_FP8] = spec.cluster.accelerator.memory_bytes_per_s = 3e12;
-    kernels->rowwise_gemm_frac = kernels->rowwise_long_gemm_frac = 1;
-    for (gsize i = 0; i < G_N_ELEMENTS(precisions); i++)
-        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-            const double times = i == 0 && pass == COST_BACKWARD_WEIGHT ? 2 : 1;
-            spec.training.precision = precisions[i];
-            kernels->blockwise_weight_gradient_frac = 1;
-            const double even_s = products_s(&spec, (CostPass)pass);
-            kernels->blockwise_weight_gradient_frac = 0.5;
-            const double slow_s = products_s(&spec, (CostPass)pass);
-            g_assert_cmpfloat_with_epsilon(slow_s, times * even_s, 1e-9 * even_s);
-        }
-}
-
 static double kept(const Spec *spec)
 {
     CostShape shape;
@@ -487,7 +467,6 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
     g_test_add_func("/eager/rowwise-sums-of-parts", rowwise_sums_of_parts);
-    g_test_add_func("/eager/blockwise-weight-gradients", blockwise_weight_gradients);
     g_test_add_func("/eager/parts-wait-for-their-sum", parts_wait_for_their_sum);
     g_test_add_func("/eager/repeated", repeated);
     g_test_add_func("/eager/casts", casts);
