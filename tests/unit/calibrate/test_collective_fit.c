@@ -135,12 +135,13 @@ static OrrJsonDoc *measured(void)
 static const char *const presets[] = {
     "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb", "b200-sxm-180gb",    "b300-sxm-288gb",
     "gb200-nvl72",    "gb300-nvl72",    "v100-sxm2-32gb",  "rtx-pro-6000-pcie", "l40s-pcie"};
+static const guint healthy = G_N_ELEMENTS(presets) - 1; /* the last one's node is sick: test_sick_node */
 
 /* Presets against all rows of one node that show the GPU and not the host. */
 static void test_presets(void)
 {
     OrrJsonDoc *doc = measured();
-    for (guint i = 0; doc && i < G_N_ELEMENTS(presets); i++) {
+    for (guint i = 0; doc && i < healthy; i++) {
         GString *log = g_string_new(NULL);
         CalCollectiveErrors errors;
         GError *error = NULL;
@@ -150,6 +151,40 @@ static void test_presets(void)
         g_assert_cmpfloat(errors.median_frac, <=, 0.08);
         g_string_free(log, TRUE);
     }
+    orr_json_free(doc);
+}
+
+/* The one measured L40S node slows down with the square of its GPUs, below any path that its links have: the preset
+ * keeps its pairs of GPUs and shares links as the healthy PCIe node does, several times faster at eight GPUs. */
+static void test_sick_node(void)
+{
+    OrrJsonDoc *doc = measured();
+    SpecAccelerator gpu;
+    SpecCluster cluster;
+    g_autoptr(GArray) rows = NULL, pairs = g_array_new(FALSE, FALSE, sizeof(double));
+    g_assert_true(spec_load_accelerator("l40s-pcie", &gpu, NULL));
+    cal_reference_cluster(&gpu, &cluster);
+    if (!doc)
+        return;
+    g_assert_true(cal_collective_rows(orr_json_root(doc), &cluster, &rows, NULL));
+    int large = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        const CalCollectiveRow *row = &g_array_index(rows, CalCollectiveRow, i);
+        const double error = cal_collective_error(&cluster, row);
+        if (row->across || row->coarse)
+            continue;
+        if (row->collective.group.ranks == 2)
+            g_array_append_val(pairs, error);
+        if (row->collective.group.ranks == 8 && row->collective.bytes >= 1 << 24) {
+            g_assert_cmpfloat(error, <, -0.7);
+            large++;
+        }
+    }
+    g_assert_cmpint(large, >, 10);
+    g_assert_cmpint(pairs->len, >, 50);
+    const double median = cal_abs_quantile((const double *)(const void *)pairs->data, (int)pairs->len, .5);
+    g_test_message("%u rows of two GPUs: median %.1f %%", pairs->len, 100 * median);
+    g_assert_cmpfloat(median, <=, 0.1);
     orr_json_free(doc);
 }
 
@@ -171,7 +206,8 @@ static void test_inside_nodes(void)
         g_assert_true(cal_collective_rows(orr_json_root(doc), &cluster, &rows, NULL));
         for (guint r = 0; r < rows->len; r++) {
             const CalCollectiveRow *row = &g_array_index(rows, CalCollectiveRow, r);
-            if (row->across || row->launch_bound || row->coarse)
+            if (row->across || row->launch_bound || row->coarse ||
+                (i >= healthy && row->collective.group.ranks > 2))
                 continue;
             const double error = cal_collective_error(&cluster, row);
             int band = 0;
@@ -379,6 +415,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collective-fit/one-process", test_one_process);
     g_test_add_func("/collective-fit/refuses", test_refuses);
     g_test_add_func("/collective-fit/presets", test_presets);
+    g_test_add_func("/collective-fit/sick-node", test_sick_node);
     g_test_add_func("/collective-fit/inside-nodes", test_inside_nodes);
     g_test_add_func("/collective-fit/kept-back", test_kept_back);
     g_test_add_func("/collective-fit/across-nodes", test_across_nodes);
