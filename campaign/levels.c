@@ -75,7 +75,7 @@ static void add_level(Levels *l, const Spec *fewer, const int *missing)
     OrrArena *arena = orr_arena_new();
     if (spec_check(fewer, "faults.elastic", NULL) &&
         report_run(fewer, NULL, &ideal, arena, &simulated, NULL) && simulated.fits) {
-        CampaignLevel level = {.rate = MIN(1, (double)report_ideal_ps(report) / (double)simulated.step_ps)};
+        CampaignLevel level = {.rate = MIN(1, (double)report_even_ps(report) / (double)simulated.step_ps)};
         memcpy(level.missing, missing, sizeof level.missing);
         put_level(l->run, &level);
     }

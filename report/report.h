@@ -187,7 +187,7 @@ typedef struct Report {
 typedef struct ReportOptions {
     bool unfold, check;
     bool analytic; /* whatever cluster.network.fidelity says: what a search proves its answer about */
-    bool ideal;    /* the simulated step alone: GPUs are alike, nobody waits for input */
+    bool ideal;    /* GPUs are alike, nobody waits for input */
     bool textbook; /* stages alike, and nothing but their passes (step/textbook.h) */
     const struct Report
         *like;       /* a run of the same jitter: slow GPUs take the share of the step that they take
@@ -200,9 +200,9 @@ typedef struct ReportOptions {
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
 
-/* Another simulated step of the scenario, `ideal_ps`, with what makes this report's late: slow GPUs by their share, input by the
- * time that it takes. */
-int64_t report_late_like(const Report *report, int64_t ideal_ps);
+/* Another step of the scenario on even GPUs with all their input, `even_ps`, with what makes this report's late: slow GPUs by
+ * their share, input by the time that it takes. */
+int64_t report_late_like(const Report *report, int64_t even_ps);
 
 /* Power of a step, and with tokens the days, GPU-hours, money and energy of computing: from the Spec, gpus, tokens_per_s,
  * bubble_frac, step_ps and late_ps. */
@@ -215,6 +215,12 @@ static inline int64_t report_ideal_ps(const Report *report)
     for (int late = 0; late < REPORT_LATE_COUNT; late++)
         ps -= report->late_ps[late];
     return ps;
+}
+
+/* The step of even GPUs with all their input: simulated, with the wait for the longest texts, which is the layout's own. */
+static inline int64_t report_even_ps(const Report *report)
+{
+    return report_ideal_ps(report) + report->late_ps[REPORT_LATE_LENGTHS];
 }
 
 /* Ranks that were simulated of each pipeline rank. */

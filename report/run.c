@@ -142,18 +142,15 @@ static int64_t late_by(double seconds)
     return MAX(0, sim_ps(seconds));
 }
 
-static int64_t slow_like(const Report *like, int64_t ideal_ps)
+static int64_t slow_like(const Report *like, int64_t even_ps)
 {
-    return late_by((double)ideal_ps * 1e-12 * (double)like->late_ps[REPORT_LATE_STRAGGLERS] /
-                   (double)report_ideal_ps(like));
+    return late_by((double)even_ps * 1e-12 * (double)like->late_ps[REPORT_LATE_STRAGGLERS] /
+                   (double)report_even_ps(like));
 }
 
-int64_t report_late_like(const Report *report, int64_t ideal_ps)
+int64_t report_late_like(const Report *report, int64_t even_ps)
 {
-    const double lengths = (double)report->late_ps[REPORT_LATE_LENGTHS] / (double)report_ideal_ps(report);
-    const int64_t steps_ps =
-                      ideal_ps + slow_like(report, ideal_ps) + late_by((double)ideal_ps * 1e-12 * lengths),
-                  fetch_ps = late_by(report->input.fetch_s);
+    const int64_t steps_ps = even_ps + slow_like(report, even_ps), fetch_ps = late_by(report->input.fetch_s);
     return steps_ps + (report->spec->data.prefetch > 0 ? MAX(0, fetch_ps - steps_ps) : fetch_ps);
 }
 
@@ -166,20 +163,24 @@ static int64_t longest_texts(const Report *report)
     return late_by(cost_lengths_wait_frac(report->spec) * (double)batches_ps * 1e-12);
 }
 
-/* The step as it will be: slow GPUs and links, then input that does not arrive in that time. */
+/* The step as it will be: the longest texts, slow GPUs and links, then input that does not arrive in that time. */
 static bool stretch(const ReportOptions *options, OrrArena *arena, Report *report, GError **error)
 {
     int64_t *late_ps = report->late_ps;
-    if (options->ideal || options->textbook)
+    if (options->textbook)
+        return true;
+    late_ps[REPORT_LATE_LENGTHS] = longest_texts(report);
+    report->step_ps += late_ps[REPORT_LATE_LENGTHS];
+    if (options->ideal)
         return true;
     if (options->like != NULL)
         late_ps[REPORT_LATE_STRAGGLERS] = slow_like(options->like, report->step_ps);
     else if (!report_jitter_fill(report, arena, error))
         return false;
     else if (report->jitter.told)
-        late_ps[REPORT_LATE_STRAGGLERS] = late_by(report->jitter.mean_s - (double)report->step_ps * 1e-12);
-    late_ps[REPORT_LATE_LENGTHS] = longest_texts(report);
-    report->step_ps += late_ps[REPORT_LATE_STRAGGLERS] + late_ps[REPORT_LATE_LENGTHS];
+        late_ps[REPORT_LATE_STRAGGLERS] =
+            late_by(report->jitter.mean_s - (double)report_ideal_ps(report) * 1e-12);
+    report->step_ps += late_ps[REPORT_LATE_STRAGGLERS];
     if (!report_input_fill(report, error))
         return false;
     late_ps[REPORT_LATE_INPUT] = late_by(report->input.wait_s);

@@ -6,8 +6,7 @@
 
 bool search_is_late(const Spec *spec)
 {
-    return spec->jitter.given || spec->data.given || spec->training.skipped_steps_frac > 0 ||
-           (spec->training.lengths.given && !spec->training.lengths.packed);
+    return spec->jitter.given || spec->data.given || spec->training.skipped_steps_frac > 0;
 }
 
 /* `like` as in ReportOptions; `ret_report` may be NULL, its lists are gone. */

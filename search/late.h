@@ -1,7 +1,7 @@
 /* search/late.h - steps as a search reports them: with slow GPUs and with input that does not arrive in time.
  *
- * A search orders and proves configurations by the step that is simulated where all GPUs are alike and nobody waits for
- * input. What it reports of them are the steps that `run` prints. The order stays the proved one.
+ * A search orders and proves configurations by the step of GPUs that are all alike and have their input: simulated, with
+ * the wait for the longest texts. What it reports of them are the steps that `run` prints. The order stays the proved one.
  */
 #ifndef ORR_SEARCH_LATE_H
 #define ORR_SEARCH_LATE_H

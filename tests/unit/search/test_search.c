@@ -51,6 +51,38 @@ static void test_exhaustive(void)
     g_rand_free(rand);
 }
 
+/* Padded texts: the wait for the rank with the longest is the layout's own, so it orders and proves as the rest does. */
+static void test_padded(void)
+{
+    GRand *rand = g_rand_new_with_seed(13);
+    int64_t waits = 0;
+    for (int spaces = 0, i = 0; spaces < DRAWS(4); i++) {
+        g_autofree Spec *spec = fixture_space(rand, i, true);
+        const double mean = 0.2 * spec->training.sequence_length;
+        spec->training.lengths =
+            (SpecLengths){.given = true, .mean = mean, .log_sd = 0.8, .max = spec->training.sequence_length};
+        SearchSpace *space = search_space_new(spec);
+        const int64_t count = search_space_count(space);
+        search_space_free(space);
+        if (count == 0 || count > 500)
+            continue;
+        SearchResult pruned = fixture_find(spec, false, 2, 0), all = fixture_find(spec, true, 2, 0);
+        fixture_assert_same(pruned.best, all.best);
+        int64_t last_ps = 0;
+        for (guint k = 0; k < all.best->len; k++) {
+            const SearchRun *run = &g_array_index(all.best, SearchRun, k);
+            g_assert_cmpint(run->step_ps, >=, last_ps);
+            waits += run->late_ps[REPORT_LATE_LENGTHS] > 0; /* one replica waits for nobody */
+            last_ps = run->step_ps;
+        }
+        search_result_clear(&pruned);
+        search_result_clear(&all);
+        spaces++;
+    }
+    g_assert_cmpint(waits, >, 5);
+    g_rand_free(rand);
+}
+
 /* The front of time and memory is that of all points, however many of the best are asked for. */
 static void test_front(void)
 {
@@ -392,6 +424,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/pruned-equals-exhaustive", test_exhaustive);
+    g_test_add_func("/search/padded", test_padded);
     g_test_add_func("/search/front", test_front);
     g_test_add_func("/search/whole-chunks", test_whole_chunks);
     g_test_add_func("/search/any-number-of-threads", test_threads);
