@@ -277,6 +277,22 @@ static ReportOptions asked(const RunArgs *args)
                            .record = recording(args)};
 }
 
+/* What these write is of a program's step: its fabric, kernels and collectives. */
+static bool textbook_fits(const RunArgs *args, GError **error)
+{
+    const char *const other = !args->textbook         ? NULL
+                              : args->links != NULL   ? "--links"
+                              : args->kernels != NULL ? "--kernels"
+                              : args->trace_kernels   ? "--trace-kernels"
+                              : args->chakra != NULL  ? "--chakra"
+                              : args->simai != NULL   ? "--simai"
+                                                      : NULL;
+    return other == NULL ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "run: %s writes a program's step, and --textbook has none; leave one of the two out",
+                    other);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -310,7 +326,8 @@ static bool run(const CliArgs *common, GError **error)
             error, ORR_ERROR_INPUT,
             "run: --timeline is for people; leave --format out, or take --trace or 'orrery plot'");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) || !read_wanted(args, &wanted, error) ||
-        !read_window(args, &window, error) || !cli_outputs_check(outputs, count, error))
+        !read_window(args, &window, error) || !textbook_fits(args, error) ||
+        !cli_outputs_check(outputs, count, error))
         return false;
 
     const ReportOptions options = asked(args);

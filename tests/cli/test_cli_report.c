@@ -143,6 +143,21 @@ static void test_size(void)
     g_assert_cmpuint(strlen(html), <=, 2000000);
 }
 
+/* A textbook's step has no kernels, collectives or corrections that others could read. */
+static void test_textbook(void)
+{
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json");
+    char *folder = cli_scratch_new();
+    static const char *const others[] = {"--simai",   "--chakra",        "--links",
+                                         "--kernels", "--trace-kernels", "--own-runs"};
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
+        CliRun run = cli_run(folder, CLI_WORDS("run", scenario, "--textbook", others[i], "none-such"));
+        cli_assert_refused(&run, others[i], i == 5 ? "own runs" : others[i]);
+        g_assert_cmpint(cli_count_files(folder), ==, 0);
+    }
+    cli_scratch_free(folder);
+}
+
 static void test_refused(void)
 {
     g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
@@ -242,6 +257,7 @@ int main(int argc, char **argv)
     g_test_add_func("/report/others", test_others);
     g_test_add_func("/report/size", test_size);
     g_test_add_func("/report/refused", test_refused);
+    g_test_add_func("/run/textbook", test_textbook);
     g_test_add_func("/timeline", test_timeline);
     g_test_add_func("/report/in-chromium", test_in_chromium);
     return g_test_run();
