@@ -12,11 +12,12 @@ usage() {
     exit 2
 }
 
-# Everything but what says which build, profile or machine answered, and how long that took. Hashes of profiles change
+# Everything but what says which build, profile, folder or machine answered, and how long that took. Hashes of profiles change
 # with their texts; a number that a text moves is seen in the answer.
 strip() {
     sed -E -e 's/"(version|seconds|spent_s|scenario_hash|hash)": ?("[^"]*"|[0-9.e+-]+)/"\1":0/g' \
-        -e 's/(sha256:|scenario )[0-9a-f]{8,64}/\1-/g' -e 's/in [0-9.]+ (s|ms|us)$/in a while/'
+        -e 's/(sha256:|scenario )[0-9a-f]{8,64}/\1-/g' -e 's/in [0-9.]+ (s|ms|us)$/in a while/' \
+        -e "s|${ORRERY_SCENARIOS:-scenarios}/|scenarios/|g" -e 's|(orrery: wrote ).*/|\1|'
 }
 
 # One answer: its exit status, its output and its complaint. $1: file; the rest is the command.
