@@ -5,10 +5,10 @@
 #include "spec/load.h"
 
 typedef struct ApiInput {
-    const char *path;    /* of the file; with `json` the name that messages call it by */
-    const OrrJson *json; /* NULL: read `path` */
+    const char *path;     /* of the file; with `json` the name that messages call it by */
+    const OrrJson *json;  /* NULL: read `path` */
     const char *own_runs; /* a file of one's own measured runs, which correct what is predicted; NULL: none */
-    bool loops; /* who asks answers scenarios with a workload too; else they are refused */
+    bool loops;           /* who asks answers scenarios with a workload too; else they are refused */
 } ApiInput;
 
 /* False, with one sentence, where the scenario has a workload. */

@@ -100,7 +100,8 @@ char **api_sets(const OrrHandle *handle)
 bool api_begin(OrrHandle *handle, ApiInput *ret_input, GError **error)
 {
     g_string_truncate(handle->answer, 0);
-    *ret_input = (ApiInput){.path = handle->path, .json = handle->doc != NULL ? orr_json_root(handle->doc) : NULL};
+    *ret_input =
+        (ApiInput){.path = handle->path, .json = handle->doc != NULL ? orr_json_root(handle->doc) : NULL};
     return handle->path != NULL ||
            orr_fail(error, ORR_ERROR_INPUT, "no scenario is loaded; call orr_load() first");
 }

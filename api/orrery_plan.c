@@ -209,8 +209,7 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     options.gpus = counts->len > 0 ? (const int *)(void *)counts->data : NULL;
     options.gpus_count = (int)counts->len;
     options.assumed = ask->ideal ? NULL : &shipped->assumed;
-    if (!read_deadline(ask, &options, error) ||
-        !read_batch_range(ask, &options, error) ||
+    if (!read_deadline(ask, &options, error) || !read_batch_range(ask, &options, error) ||
         !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
         !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
         !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||

@@ -65,9 +65,11 @@ static bool search(const ApiInput *input, char **sets, double reserve_bytes, dou
 {
     g_autoptr(GTimer) timer = g_timer_new();
     Patience patience = {timer, 2 * seconds};
-    const SearchOptions options = {
-        .top = top, .best_only = best_only, .front = !best_only, .max_seconds = seconds,
-        .stop = {is_over, &patience}};
+    const SearchOptions options = {.top = top,
+                                   .best_only = best_only,
+                                   .front = !best_only,
+                                   .max_seconds = seconds,
+                                   .stop = {is_over, &patience}};
     if (!api_input_load(input, sets, spec, NULL, error) || !search_supports(spec, error))
         return false;
     spec->search.reserve_memory_bytes = reserve_bytes;

@@ -29,8 +29,8 @@ static char *source_text(const OrrJson *source)
     const bool object = orr_json_type(source) == ORR_JSON_OBJECT;
     for (const OrrJson *field = object ? orr_json_first(source) : NULL; field != NULL;
          field = orr_json_next(field)) {
-        g_autofree char *shown = orr_json_type(field) == ORR_JSON_TEXT ? g_strdup(orr_json_text(field))
-                                                                       : orr_json_dump(field);
+        g_autofree char *shown =
+            orr_json_type(field) == ORR_JSON_TEXT ? g_strdup(orr_json_text(field)) : orr_json_dump(field);
         g_string_append_printf(text, "%s%s: %s", text->len > 0 ? "\n" : "", orr_json_key(field), shown);
     }
     return g_strdup(text->str);

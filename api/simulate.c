@@ -81,8 +81,9 @@ static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk 
                      ApiSimulation *simulation, GError **error)
 {
     if (options->textbook && input->own_runs != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "own runs correct a prediction, and a textbook's step is none; leave one of the two out");
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "own runs correct a prediction, and a textbook's step is none; leave one of the two out");
     g_autofree Spec *asked = g_new(Spec, 1);
     ApiShipped read = {0};
     bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&

@@ -202,7 +202,8 @@ GArray *api_sweep(const ApiSweepAsk *ask, GError **error)
     if (ask->input.json != NULL)
         return sweep_document(ask, error);
     g_autofree char *file = spec_scenario_path(ask->input.path, error);
-    OrrJsonDoc *doc = file != NULL ? orr_json_read_file(file, error) : NULL; /* standard input has one reading */
+    OrrJsonDoc *doc =
+        file != NULL ? orr_json_read_file(file, error) : NULL; /* standard input has one reading */
     if (doc == NULL)
         return NULL;
     orr_json_free(doc);

@@ -18,7 +18,7 @@ typedef struct ApiSweepRow {
     double step_s, low_s, high_s; /* low, high: of the interval; 0: it has none */
     double tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
     double peak_bytes, reserved_bytes, short_bytes;
-    double occupied_bytes; /* as print has it (report_occupied_bytes) */
+    double occupied_bytes;            /* as print has it (report_occupied_bytes) */
     double days, effective_days, usd; /* usd: of the effective days where they are told */
     double time_s[REPORT_TIME_COUNT];
     int gpus;

@@ -235,10 +235,11 @@ static bool check_pairs(const SpecFaults *faults, const char *where, GError **er
     if (faults->replan && !faults->elastic)
         return refuse(where, error, "faults.replan: true without elastic, so that the job waits; give both");
     if (faults->manual_frac > 0 && !(faults->response_s > 0))
-        return refuse(where, error,
-                      "faults.manual_frac: %g of the failures wait for a person, but response_s does not say how "
-                      "long; give it, or 0",
-                      faults->manual_frac);
+        return refuse(
+            where, error,
+            "faults.manual_frac: %g of the failures wait for a person, but response_s does not say how "
+            "long; give it, or 0",
+            faults->manual_frac);
     if (faults->repeat_frac > 0 && !(faults->manual_frac > 0))
         return refuse(where, error,
                       "faults.repeat_frac: %g of waits that manual_frac 0 leaves out; give both, or 0",
@@ -365,8 +366,8 @@ static void fill_spares(Campaign *campaign)
         if (i > 0 && spares == campaign->spares_curve[campaign->spares_count - 1].spares)
             continue;
         run.spares = spares;
-        campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads, campaign->options.team,
-                       lives);
+        campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads,
+                           campaign->options.team, lives);
         for (int64_t k = 0; k < count; k++)
             days[k] = lives[k].total_s / DAY_S;
         const OrrSpread all = orr_stats_spread(days, (size_t)count);
@@ -387,9 +388,9 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
 {
     Campaign campaign = {.report = report, .options = *options, .asked_replicas = options->replicas};
     const double ideal_ps = (double)report_ideal_ps(report);
-    campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days
-                                                : report->days * ideal_ps / (double)report->step_ps) *
-                       DAY_S;
+    campaign.ideal_s =
+        (options->ideal_days > 0 ? options->ideal_days : report->days * ideal_ps / (double)report->step_ps) *
+        DAY_S;
     if (!(campaign.ideal_s > 0))
         return refuse(where, error,
                       "training.tokens: is not given, so that the campaign has no end; give it, as in "
@@ -415,9 +416,8 @@ bool campaign_run(const Report *report, const char *where, const CampaignOptions
     if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
-    campaign.options.replicas =
-        campaign_live_until(&campaign.run, options->seed, options->replicas, options->threads, options->team,
-                            &options->stop, lives);
+    campaign.options.replicas = campaign_live_until(&campaign.run, options->seed, options->replicas,
+                                                    options->threads, options->team, &options->stop, lives);
     const bool whole = campaign.options.replicas == options->replicas;
     summarise(&campaign, lives);
     fill_events(&campaign);

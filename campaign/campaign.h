@@ -13,12 +13,12 @@
 typedef struct CampaignOptions {
     int64_t replicas; /* at least 1 */
     uint64_t seed;
-    int threads;       /* 0: all cores */
+    int threads;         /* 0: all cores */
     const OrrTeam *team; /* processes that live replicas together; NULL: this one alone */
-    bool timeline;     /* text has the first interruptions of one campaign */
-    bool curve;        /* also days over the number of spare nodes */
-    double ideal_days; /* of training, in place of those that the scenario's tokens take; 0: those */
-    OrrStop stop;      /* ends with the replicas that are done; of one process alone */
+    bool timeline;       /* text has the first interruptions of one campaign */
+    bool curve;          /* also days over the number of spare nodes */
+    double ideal_days;   /* of training, in place of those that the scenario's tokens take; 0: those */
+    OrrStop stop;        /* ends with the replicas that are done; of one process alone */
 } CampaignOptions;
 
 typedef struct CampaignCause {
@@ -50,8 +50,8 @@ typedef struct Campaign {
     double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */
     double young_s, daly_s, availability_s, best_interval_s; /* 0: no failures or no checkpoints */
     double first_order_frac, exact_frac, exact_s;            /* goodput by formula; mean total time */
-    OrrSpread days, goodput, interruptions, spare_nodes; /* over replicas */
-    double days_error; /* standard error of days.mean */
+    OrrSpread days, goodput, interruptions, spare_nodes;     /* over replicas */
+    double days_error;                                       /* standard error of days.mean */
     double checkpoint_s, lost_work_s, restart_s, loading_s, waiting_s, degraded_s; /* means of a replica */
     CampaignCause causes[CAMPAIGN_CAUSES];
     bool

@@ -42,10 +42,11 @@ typedef struct CampaignRun {
     double repeat_frac; /* ... and once more by this chance, each time */
     double detection_s; /* first part of a restart: spare nodes are asked for behind it */
     CampaignShare causes[CAMPAIGN_CAUSES];
-    int cause_count;                       /* 0: failures take no nodes */
-    double repair_s;                       /* that a node is away */
-    int spares;                            /* -1: as many as it takes */
-    int kinds, kind_nodes[CAMPAIGN_KINDS]; /* of a mixed cluster, of each of its kinds; 0 or 1: all are alike */
+    int cause_count; /* 0: failures take no nodes */
+    double repair_s; /* that a node is away */
+    int spares;      /* -1: as many as it takes */
+    int kinds,
+        kind_nodes[CAMPAIGN_KINDS]; /* of a mixed cluster, of each of its kinds; 0 or 1: all are alike */
     CampaignLevel levels[CAMPAIGN_LEVELS]; /* none is at least as good as another in all */
     int level_count;                       /* 0: it waits for its nodes */
     /* Checkpoints are copies at peers, which failures of several nodes take with them: then it is back to the last of each

@@ -269,10 +269,11 @@ static void write_cost(const Campaign *campaign, GString *out)
         return;
     }
     const OrrSpread *days = &campaign->days;
-    entry(out, "  Cost", "%s USD (%s to %s in eight of ten), %s GPU-hours%s",
-          report_page_whole(dollars, usd), report_page_whole(low, usd * days->p10 / days->mean),
+    entry(out, "  Cost", "%s USD (%s to %s in eight of ten), %s GPU-hours%s", report_page_whole(dollars, usd),
+          report_page_whole(low, usd * days->p10 / days->mean),
           report_page_whole(high, usd * days->p90 / days->mean), hours,
-          campaign->run.spares != 0 && campaign->run.cause_count > 0 ? "; without what spare nodes cost" : "");
+          campaign->run.spares != 0 && campaign->run.cause_count > 0 ? "; without what spare nodes cost"
+                                                                     : "");
 }
 
 static void write_energy(const Campaign *campaign, GString *out)

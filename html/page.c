@@ -64,7 +64,8 @@ static void write_interval(const Report *report, GString *out)
         return;
     g_string_append(out, "<p>");
     text(out,
-         "Expect %s to %s. For %.0f %% of %d comparable published runs, the prediction was off by no more than this.",
+         "Expect %s to %s. For %.0f %% of %d comparable published runs, the prediction was off by no more "
+         "than this.",
          orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
          report->interval_coverage * 100, report->interval_runs);
     if (report->outside_count > 0 && report->interval_widening > 1)
@@ -321,8 +322,8 @@ static void write_assumptions(const HtmlInput *input, GString *out)
     const Report *report = input->report;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);
-    g_string_append(
-        out, "<h2>What this rests on</h2>\n<p>Profiles, the hash of what they hold, and their sources.</p>\n<dl>\n");
+    g_string_append(out, "<h2>What this rests on</h2>\n<p>Profiles, the hash of what they hold, and their "
+                         "sources.</p>\n<dl>\n");
     for (guint i = 0; i < input->profiles->len; i++) {
         const HtmlProfile *profile = &g_array_index(input->profiles, HtmlProfile, i);
         g_string_append(out, "<dt><code>");
@@ -339,9 +340,8 @@ static void write_assumptions(const HtmlInput *input, GString *out)
         g_string_append(out, "</p>\n");
     }
     g_string_append(
-        out,
-        "<p>MFU is the model FLOPs of the op list over the dense peak of the precision. Causal "
-        "attention counts half, the LM head counts, the embedding and recomputation do not.</p>\n");
+        out, "<p>MFU is the model FLOPs of the op list over the dense peak of the precision. Causal "
+             "attention counts half, the LM head counts, the embedding and recomputation do not.</p>\n");
     write_list(out, "what \"auto\" became", report->chosen);
     if (report->source == NULL)
         return;

@@ -79,17 +79,19 @@ static void draw_roof(HtmlSvg *svg, double peak, double bytes_per_s)
 {
     const double top = log10(peak), ridge = bytes_per_s > 0 ? log10(peak / bytes_per_s) : svg->x0;
     const double from = fmin(fmax(ridge, svg->x0), svg->x1);
-    html_svg_line(svg, html_svg_x(svg, from), html_svg_y(svg, top), svg->right, html_svg_y(svg, top), "limit");
+    html_svg_line(svg, html_svg_x(svg, from), html_svg_y(svg, top), svg->right, html_svg_y(svg, top),
+                  "limit");
     if (bytes_per_s <= 0)
         return;
     const double left = fmax(svg->x0, svg->y0 - log10(bytes_per_s));
-    html_svg_line(svg, html_svg_x(svg, left), html_svg_y(svg, left + log10(bytes_per_s)), html_svg_x(svg, from),
-                  html_svg_y(svg, from + log10(bytes_per_s)), "limit");
+    html_svg_line(svg, html_svg_x(svg, left), html_svg_y(svg, left + log10(bytes_per_s)),
+                  html_svg_x(svg, from), html_svg_y(svg, from + log10(bytes_per_s)), "limit");
 }
 
 static void write_roofline(const HtmlSweep *sweep, GString *out)
 {
-    HtmlSvg svg = {.out = out, .width = 960, .height = 470, .left = 92, .right = 920, .top = 30, .bottom = 410};
+    HtmlSvg svg = {
+        .out = out, .width = 960, .height = 470, .left = 92, .right = 920, .top = 30, .bottom = 410};
     Groups groups = {0};
     double best_peak = 0;
     svg.x0 = svg.y0 = INFINITY, svg.x1 = svg.y1 = -INFINITY;
@@ -102,9 +104,10 @@ static void write_roofline(const HtmlSweep *sweep, GString *out)
     }
     if (best_peak > 0)
         widen(best_peak, &svg.y0, &svg.y1);
-    html_figure_begin(&svg, "roofline", "Roofline: what products and attention reach",
-                      "Rate over FLOPs a byte moved at least once; dashed: the data sheet's memory bandwidth and peaks.",
-                      false);
+    html_figure_begin(
+        &svg, "roofline", "Roofline: what products and attention reach",
+        "Rate over FLOPs a byte moved at least once; dashed: the data sheet's memory bandwidth and peaks.",
+        false);
     html_legend(out, groups.colours, groups.names, groups.count);
     html_svg_begin(&svg, "roofline", false);
     log_axis(&svg, true, "", "FLOPs a byte");
@@ -118,9 +121,10 @@ static void write_roofline(const HtmlSweep *sweep, GString *out)
     for (guint i = 0; i < sweep->kernels->len; i++) {
         const HtmlSweepKernel *k = &g_array_index(sweep->kernels, HtmlSweepKernel, i);
         char rate[ORR_TEXT_SIZE];
-        g_autofree char *title =
-            g_strdup_printf("%s %s: %s", k->group, k->what, orr_text_si(rate, k->flops / k->seconds, "FLOP/s"));
-        dot(&svg, log10(k->flops / k->bytes), log10(k->flops / k->seconds), colour_of(&groups, k->group), title);
+        g_autofree char *title = g_strdup_printf("%s %s: %s", k->group, k->what,
+                                                 orr_text_si(rate, k->flops / k->seconds, "FLOP/s"));
+        dot(&svg, log10(k->flops / k->bytes), log10(k->flops / k->seconds), colour_of(&groups, k->group),
+            title);
     }
     html_figure_end(&svg);
 }
@@ -165,7 +169,8 @@ static GArray *best_products(const GArray *kernels)
 
 static void write_products(const HtmlSweep *sweep, GString *out)
 {
-    HtmlSvg svg = {.out = out, .width = 960, .height = 440, .left = 92, .right = 920, .top = 30, .bottom = 380};
+    HtmlSvg svg = {
+        .out = out, .width = 960, .height = 440, .left = 92, .right = 920, .top = 30, .bottom = 380};
     g_autoptr(GArray) best = best_products(sweep->kernels);
     svg.x0 = svg.y0 = INFINITY, svg.x1 = svg.y1 = -INFINITY;
     for (guint i = 0; i < best->len; i++) {
@@ -175,10 +180,11 @@ static void write_products(const HtmlSweep *sweep, GString *out)
     }
     if (best->len == 0)
         return;
-    html_figure_begin(&svg, "products", "bf16 products of the forward pass: share of the peak, %",
-                      "Rows of the product (tokens) over the width of its weights, the square root of their number; the "
-                      "best of each octave of rows and half octave of width.",
-                      false);
+    html_figure_begin(
+        &svg, "products", "bf16 products of the forward pass: share of the peak, %",
+        "Rows of the product (tokens) over the width of its weights, the square root of their number; the "
+        "best of each octave of rows and half octave of width.",
+        false);
     html_svg_begin(&svg, "efficiency of products", false);
     log_axis(&svg, true, "", "tokens");
     log_axis(&svg, false, "", "width");
@@ -228,7 +234,8 @@ static void write_moves(const HtmlSweep *sweep, GString *out)
         const HtmlSweepMove *move = &g_array_index(best, HtmlSweepMove, i);
         const double rate = move->bytes / move->seconds / 1e12, y = svg.top + i * height;
         g_autofree char *shown = g_strdup_printf("%.2f TB/s", rate);
-        html_svg_rect(&svg, svg.left, y + 3, fmax(html_svg_x(&svg, rate) - svg.left, 0.5), height - 6, "#0072B2", NULL);
+        html_svg_rect(&svg, svg.left, y + 3, fmax(html_svg_x(&svg, rate) - svg.left, 0.5), height - 6,
+                      "#0072B2", NULL);
         html_svg_text(&svg, svg.left - 10, y + 16, "end", "label", move->kernel);
         html_svg_text(&svg, html_svg_x(&svg, rate) + 6, y + 16, "start", "value", shown);
     }
@@ -264,7 +271,8 @@ static int most_ranks(const GArray *buses)
 
 static void write_buses(const HtmlSweep *sweep, GString *out)
 {
-    HtmlSvg svg = {.out = out, .width = 960, .height = 430, .left = 64, .right = 920, .top = 30, .bottom = 370};
+    HtmlSvg svg = {
+        .out = out, .width = 960, .height = 430, .left = 64, .right = 920, .top = 30, .bottom = 370};
     Groups groups = {0};
     const int most = most_ranks(sweep->buses);
     svg.x0 = INFINITY, svg.x1 = -INFINITY;
@@ -277,7 +285,8 @@ static void write_buses(const HtmlSweep *sweep, GString *out)
         svg.y1 = fmax(svg.y1, 1.05 * bus->bus_bytes_per_s / 1e9);
     }
     g_autofree char *heading = g_strdup_printf("Collectives over %d GPUs: bus bandwidth", most);
-    html_figure_begin(&svg, "buses", heading, "As nccl-tests counts it, over the size of the whole buffer.", false);
+    html_figure_begin(&svg, "buses", heading, "As nccl-tests counts it, over the size of the whole buffer.",
+                      false);
     html_legend(out, groups.colours, groups.names, groups.count);
     html_svg_begin(&svg, "bus bandwidth over size", false);
     log_axis(&svg, true, "B", "size");
@@ -287,8 +296,8 @@ static void write_buses(const HtmlSweep *sweep, GString *out)
         char size[ORR_TEXT_SIZE];
         if (bus->ranks != most)
             continue;
-        g_autofree char *title = g_strdup_printf("%s %s: %.1f GB/s", bus->op, orr_text_si(size, bus->bytes, "B"),
-                                                 bus->bus_bytes_per_s / 1e9);
+        g_autofree char *title = g_strdup_printf(
+            "%s %s: %.1f GB/s", bus->op, orr_text_si(size, bus->bytes, "B"), bus->bus_bytes_per_s / 1e9);
         dot(&svg, log10(bus->bytes), bus->bus_bytes_per_s / 1e9, colour_of(&groups, bus->op), title);
     }
     html_figure_end(&svg);

@@ -66,7 +66,8 @@ NET_GENERATOR(net_dims_all_gather_sends)
 
 NET_GENERATOR(net_dims_all_reduce_sends)
 {
-    net_join(shape, rank, step, sends, net_dims_steps(shape), net_dims_reduce_scatter_sends, net_dims_all_gather_sends);
+    net_join(shape, rank, step, sends, net_dims_steps(shape), net_dims_reduce_scatter_sends,
+             net_dims_all_gather_sends);
 }
 
 /* To the member of the own node that sits where the receiver sits in its node, then along that place's rail. */

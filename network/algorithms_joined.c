@@ -13,7 +13,8 @@ int net_scatter_ring_steps(const NetShape *shape)
 
 NET_GENERATOR(net_scatter_ring_sends)
 {
-    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_scatter_sends, net_ring_all_gather_sends);
+    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_scatter_sends,
+             net_ring_all_gather_sends);
 }
 
 int net_halving_gather_steps(const NetShape *shape)
@@ -34,7 +35,8 @@ int net_ring_gather_steps(const NetShape *shape)
 /* Sums around a ring, then everyone's part to the root at once. */
 NET_GENERATOR(net_ring_gather_sends)
 {
-    net_join(shape, rank, step, sends, net_steps_others(shape), net_ring_reduce_scatter_sends, net_direct_gather_sends);
+    net_join(shape, rank, step, sends, net_steps_others(shape), net_ring_reduce_scatter_sends,
+             net_direct_gather_sends);
 }
 
 /* --- rings in the node, halving and doubling along every rail. Chunks: places in a node x parts of a rail --- */

@@ -59,7 +59,8 @@ NET_GENERATOR(net_binomial_gather_sends)
 
 NET_GENERATOR(net_binomial_all_reduce_sends)
 {
-    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_reduce_sends, net_binomial_broadcast_sends);
+    net_join(shape, rank, step, sends, net_steps_log(shape), net_binomial_reduce_sends,
+             net_binomial_broadcast_sends);
 }
 
 /* Those that take part halve step by step, the upper half handing all it has to the lower; then they double again. */

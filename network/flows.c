@@ -43,7 +43,7 @@ static void new_links(NetFlows *f)
     f->crowded = ORR_ARENA_NEW(f->arena, uint64_t, links / 64 + 1);
     const int blocks = links / NET_BLOCK + 1;
     f->concerned = ORR_ARENA_NEW(f->arena, int32_t, links + 1);
-    f->next_level = ORR_ARENA_NEW(f->arena, double, blocks * NET_BLOCK);
+    f->next_level = ORR_ARENA_NEW(f->arena, double, blocks *NET_BLOCK);
     f->least = ORR_ARENA_NEW(f->arena, double, blocks);
     for (int l = 0; l < links; l++) {
         const int64_t capacity = f->topology->links[l].bytes_per_s;

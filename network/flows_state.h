@@ -51,34 +51,35 @@ typedef struct NetGiven {
     double left; /* by flows that are settled */
     double held; /* no more than the least rate of those that it holds; INFINITY: it holds none */
     int32_t holds;
-    int32_t loose;  /* members that are not frozen, while it is concerned */
-    int32_t place;  /* where it is in concerned[], if it is */
-    float full;     /* what is left then is nothing */
+    int32_t loose; /* members that are not frozen, while it is concerned */
+    int32_t place; /* where it is in concerned[], if it is */
+    float full;    /* what is left then is nothing */
 } NetGiven;
 
 struct NetFlows {
     const NetTopology *topology;
     OrrArena *arena;
     SimEventq *queue;
-    NetFlow *flows;    /* [slots] */
-    NetShare *shares;  /* [slots] */
-    uint8_t *hop_count; /* [slots] */
-    NetFlowLink *links; /* [links] */
-    NetGiven *given;    /* [links] */
-    double *capacity;   /* [links] */
-    uint64_t *crowded;  /* a bit a link: its flows could take more than it has */
-    int32_t *path;     /* [slots << shift] */
-    int32_t *position; /* [slots << shift] of an entry in its link's list */
-    int32_t *on;       /* [links]; NULL: nobody asked */
-    int32_t *dirty;    /* links that were or are crowded and changed */
-    bool *eased;       /* [dirty] it was crowded and is not any more */
+    NetFlow *flows;               /* [slots] */
+    NetShare *shares;             /* [slots] */
+    uint8_t *hop_count;           /* [slots] */
+    NetFlowLink *links;           /* [links] */
+    NetGiven *given;              /* [links] */
+    double *capacity;             /* [links] */
+    uint64_t *crowded;            /* a bit a link: its flows could take more than it has */
+    int32_t *path;                /* [slots << shift] */
+    int32_t *position;            /* [slots << shift] of an entry in its link's list */
+    int32_t *on;                  /* [links]; NULL: nobody asked */
+    int32_t *dirty;               /* links that were or are crowded and changed */
+    bool *eased;                  /* [dirty] it was crowded and is not any more */
     int32_t *newcomers, *members; /* flows that began at this instant; flows concerned */
     int dirty_count, newcomer_count, member_count, concerned_count;
-    int level_count; /* concerned_count in whole blocks */
+    int level_count;    /* concerned_count in whole blocks */
     int32_t *concerned; /* crowded links on the way of members, and those that hold others and changed */
     double *next_level; /* [level_count] rate at which something happens on a link; INFINITY: nothing does */
     double *least;      /* [concerned / NET_BLOCK] least next level of a block */
-    int32_t *loose, *above; /* [slots] of a link at hand: members that are not frozen, others above its level */
+    int32_t *loose,
+        *above;         /* [slots] of a link at hand: members that are not frozen, others above its level */
     int32_t *ways;      /* [slots << shift] a member's crowded links */
     uint8_t *way_count; /* [slots] */
     double least_cap;   /* of all members that are not frozen */

@@ -34,7 +34,8 @@ static const NetLibraryRule nccl_rules[] = {
 static const NetLibraryRule rccl_rules[] = {
     {NET_ALL_REDUCE, "direct", .chosen = true, .most_bytes = 16 * MIB, .least_ranks = 8, .most_ranks = 8,
      .most_nodes = 1, .note = "MI300X: MSCCL's all pairs, LL below 512 KiB; in place not from 11 to 14 MiB"},
-    {NET_ALL_REDUCE, "ring", .note = "by estimated time, tables of the machine's kind; MI300X in a node: rings"},
+    {NET_ALL_REDUCE, "ring",
+     .note = "by estimated time, tables of the machine's kind; MI300X in a node: rings"},
     {NET_ALL_REDUCE, "double-binary-tree", .least_nodes = 2},
     {NET_ALL_GATHER, "ring", .chosen = true},
     {NET_REDUCE_SCATTER, "ring", .chosen = true},
@@ -50,8 +51,8 @@ static const NetLibraryRule rccl_rules[] = {
 #define ONE_ND .least_ranks = 8, .most_ranks = 8, .most_nodes = 1
 static const NetLibraryRule msccl_rules[] = {
     {NET_ALL_REDUCE, "one-shot", .chosen = true, .most_bytes = 32 * KIB, ONE_ND, .note = "LL"},
-    {NET_ALL_REDUCE, "direct", .chosen = true, .least_bytes = 32 * KIB + 1, .most_bytes = 260 * KIB - 1, ONE_ND,
-     .note = "LL, 2 channels, from 40 KiB 4"},
+    {NET_ALL_REDUCE, "direct", .chosen = true, .least_bytes = 32 * KIB + 1, .most_bytes = 260 * KIB - 1,
+     ONE_ND, .note = "LL, 2 channels, from 40 KiB 4"},
     {NET_ALL_REDUCE, "ring", .chosen = true, .least_bytes = 260 * KIB, .most_bytes = 20 * MIB, ONE_ND,
      .note = "rings of 4 channels, LL, from 2030 KiB LL128"},
     {NET_ALL_GATHER, "direct", .chosen = true, .least_bytes = KIB, .most_bytes = 32 * MIB - 1, ONE_ND,
@@ -67,7 +68,8 @@ static const NetLibraryRule msccl_rules[] = {
 };
 
 static const NetLibraryRule gloo_rules[] = {
-    {NET_ALL_REDUCE, "ring", .chosen = true, .note = "torch takes it too; two segments a rank or more, 1 MiB at most"},
+    {NET_ALL_REDUCE, "ring", .chosen = true,
+     .note = "torch takes it too; two segments a rank or more, 1 MiB at most"},
     {NET_ALL_REDUCE, "recursive-halving-doubling", .note = "older interface, by name (Caffe2)"},
     {NET_REDUCE_SCATTER, "recursive-halving", .chosen = true},
     {NET_ALL_GATHER, "ring", .chosen = true, .note = "two segments a rank"},
@@ -83,7 +85,8 @@ static const NetLibraryRule gloo_rules[] = {
 static const NetLibraryRule hccl_rules[] = {
     {NET_ALL_REDUCE, "direct", .most_nodes = 1, .note = "Atlas A2: full mesh in a server"},
     {NET_ALL_REDUCE, "ring", .most_nodes = 1, .note = "Ascend 910: rings of 8"},
-    {NET_ALL_REDUCE, "hierarchical-halving", .chosen = true, .least_nodes = 8, .note = "Atlas A3: NHR, for any number"},
+    {NET_ALL_REDUCE, "hierarchical-halving", .chosen = true, .least_nodes = 8,
+     .note = "Atlas A3: NHR, for any number"},
     {NET_ALL_REDUCE, "hierarchical-halving", .chosen = true, .least_nodes = 2, .power_of_two = true},
     {NET_ALL_REDUCE, "hierarchical-rails", .chosen = true, .least_nodes = 2, .most_nodes = 7},
     {NET_ALL_GATHER, "direct", .most_nodes = 1, .note = "Atlas A2"},
@@ -91,12 +94,14 @@ static const NetLibraryRule hccl_rules[] = {
     {NET_ALL_GATHER, "rails", .least_nodes = 2, .note = "between servers also halving or NHR: fewer steps"},
     {NET_REDUCE_SCATTER, "direct", .most_nodes = 1, .note = "Atlas A2"},
     {NET_REDUCE_SCATTER, "ring", .most_nodes = 1, .note = "Ascend 910"},
-    {NET_REDUCE_SCATTER, "rails", .least_nodes = 2, .note = "between servers also halving or NHR: fewer steps"},
+    {NET_REDUCE_SCATTER, "rails", .least_nodes = 2,
+     .note = "between servers also halving or NHR: fewer steps"},
     {NET_BROADCAST, "scatter-ring", .note = "scatter, then all-gather"},
     {NET_BROADCAST, "binomial", .note = "star, halving"},
     {NET_REDUCE, "halving-gather", .note = "reduce-scatter, then gather"},
     {NET_ALL_TO_ALL, "direct", .chosen = true, .most_nodes = 1, .note = "full mesh"},
-    {NET_ALL_TO_ALL, "pairwise", .chosen = true, .least_nodes = 2, .note = "so that no port gets from several"},
+    {NET_ALL_TO_ALL, "pairwise", .chosen = true, .least_nodes = 2,
+     .note = "so that no port gets from several"},
     {NET_SEND_RECV, "direct", .chosen = true},
 };
 

@@ -15,7 +15,8 @@ typedef struct NetSituation {
 typedef struct NetLibraryRule {
     NetOp op;
     const char *algorithm;
-    bool chosen; /* its source says that it is taken; else one of several, which a tuner weighs or a user names */
+    bool
+        chosen; /* its source says that it is taken; else one of several, which a tuner weighs or a user names */
     int64_t least_bytes, most_bytes;
     int least_ranks, most_ranks, least_nodes, most_nodes;
     bool power_of_two; /* as many nodes */

@@ -76,7 +76,7 @@ static bool place_ranks(NetGround *g, GError **error)
 typedef struct Open {
     NetStep step;
     int32_t *awaited; /* [ranks] messages on their way or not sent yet */
-    int32_t *held;    /* [ranks] message to a rank that is not there yet: the last one, 1 + its index; 0: none */
+    int32_t *held; /* [ranks] message to a rank that is not there yet: the last one, 1 + its index; 0: none */
     int32_t *before;  /* [messages] the one held before it, in the same way */
     int inside;       /* ranks that are not through */
     int64_t flows;    /* of all its messages */
@@ -100,7 +100,7 @@ typedef struct Walk {
     int32_t *free_slots;
     int32_t slots, free_count;
     int32_t *from, *to, *step_of; /* [slots] */
-    int64_t now_ps, skipped_ps; /* of the flows; taken by steps that went as the one before */
+    int64_t now_ps, skipped_ps;   /* of the flows; taken by steps that went as the one before */
     Common before;
     int closed; /* step that all ranks have left since the last flow ended; -1 */
 } Walk;
@@ -311,7 +311,8 @@ static bool repeat(Walk *w, GError **error)
     w->before.index = index;
     w->before.begun_ps = w->now_ps;
     w->before.shared = net_flows_shared(w->flows);
-    if (before.index != index - 1 || before.shared != w->before.shared || !net_step_same(&before.step, &open->step))
+    if (before.index != index - 1 || before.shared != w->before.shared ||
+        !net_step_same(&before.step, &open->step))
         return true;
     const int likes = count_likes(w, index);
     if (likes == 0)

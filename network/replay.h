@@ -36,7 +36,8 @@ typedef struct NetResult {
     NetStepTrace *steps;           /* of the flows where they ran; g_free by net_result_clear() */
     int64_t sent_least, sent_most; /* bytes a rank */
     int64_t messages, flows;
-    int64_t repeated_flows; /* of these: in steps that went as the one before, which was not worked out again */
+    int64_t
+        repeated_flows; /* of these: in steps that went as the one before, which was not worked out again */
     int64_t fullest_link_bytes; /* carried by the link that carried the most a unit of its rate; flows only */
     int fullest_link;           /* -1 */
 } NetResult;

@@ -357,7 +357,8 @@ static bool build_boards(const NetFabric *f, NetTopology *t, GError **error)
 }
 
 static const NetTopologyRow rows[] = {
-    {"nvswitch", "all GPUs on one switch of the scale-up links (DGX-2 and later)", "n B/2", build_nvswitch, false},
+    {"nvswitch", "all GPUs on one switch of the scale-up links (DGX-2 and later)", "n B/2", build_nvswitch,
+     false},
     {"pairs", "a link between every two GPUs, its rate an equal part (MI300X)", "(n/2)^2 B/(n-1)",
      build_pairs, false},
     {"pcie-tree", "four GPUs a PCIe switch, switches on a root complex", "B of one switch's uplink",
@@ -373,9 +374,10 @@ static const NetTopologyRow rows[] = {
     {"llama3-pods", "racks of 16 GPUs, pods of 3,072, 1:7 between pods", "n B/2 / 7", build_llama3, false},
     {"dragonfly", "groups of routers joined by pairs, groups joined by pairs",
      "global links between the halves", build_dragonfly, false},
-    {"bcube", "a switch for every line of a grid, GPUs pass messages on", "n B/2 of even sizes", build_bcube, true},
-    {"torus", "a grid of any dimensions that wraps around", "2 n/d links for the longest side d",
-     build_torus, true},
+    {"bcube", "a switch for every line of a grid, GPUs pass messages on", "n B/2 of even sizes", build_bcube,
+     true},
+    {"torus", "a grid of any dimensions that wraps around", "2 n/d links for the longest side d", build_torus,
+     true},
     {"tpu-cubes", "cubes of 4x4x4 that optical switches join to a torus, wired as the dims say (TPU v4)",
      "2 n/d links for the longest side d", build_tpu_cubes, true},
     {"mesh-2d", "a grid that does not wrap", "n/d links for the longest side d", build_mesh, true},

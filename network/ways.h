@@ -15,7 +15,8 @@ typedef struct NetWay {
 typedef struct NetHop {
     uint32_t weight : 31;  /* of the shortest ways; G_MAXINT32: there is none */
     uint32_t straight : 1; /* some of them end with the next link */
-    int32_t list;   /* of links to relays that begin them: 1 + place in lists, -1 - link where it is one; 0: not asked yet */
+    int32_t
+        list; /* of links to relays that begin them: 1 + place in lists, -1 - link where it is one; 0: not asked yet */
 } NetHop;
 
 typedef struct NetEntry NetEntry;

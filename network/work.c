@@ -62,7 +62,8 @@ NetWork net_work(const NetRun *run, bool flows)
     }
     const double distances = (double)ranks * run->topology->vertex_count,
                  routes = each.routes * ranks + root.routes;
-    NetWork work = {.messages = MAX((each.mean * ranks + root.mean) * steps, ranks - 1)}; /* everyone hears once */
+    NetWork work = {.messages =
+                        MAX((each.mean * ranks + root.mean) * steps, ranks - 1)}; /* everyone hears once */
     work.seconds = work.messages * (flows ? FLOW_MESSAGE_S + MESSAGE_S : MESSAGE_S) +
                    STEP_SENDER_S * ranks * steps + routes * ROUTE_S + distances * DISTANCE_S;
     work.bytes =

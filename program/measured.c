@@ -53,7 +53,8 @@ int64_t sim_measured_before(const Chunk *chunk, const Pass *pass, int i)
     return sum_ps;
 }
 
-void sim_measured_pass(const Builder *builder, const Chunk *chunk, const Pass *pass, int64_t before_ps, SimWork *work)
+void sim_measured_pass(const Builder *builder, const Chunk *chunk, const Pass *pass, int64_t before_ps,
+                       SimWork *work)
 {
     const SimMeasured *measured = builder->plan->measured;
     const bool forward = pass->pass == SIM_PASS_FORWARD;
@@ -65,7 +66,8 @@ void sim_measured_pass(const Builder *builder, const Chunk *chunk, const Pass *p
         return;
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT) /* behind the gradients of inputs of the whole stage */
         before_ps = sim_sum(before_ps, whole(chunk->stage, SIM_PASS_BACKWARD_INPUT));
-    sim_work_stretch(work, before_ps, whole(chunk->stage, forward ? SIM_PASS_FORWARD : SIM_PASS_BACKWARD), target_ps);
+    sim_work_stretch(work, before_ps, whole(chunk->stage, forward ? SIM_PASS_FORWARD : SIM_PASS_BACKWARD),
+                     target_ps);
 }
 
 int32_t sim_measured_send(RankBuilder *rb, const Chunk *chunk, Direction direction, int32_t microbatch)
@@ -80,9 +82,10 @@ int32_t sim_measured_send(RankBuilder *rb, const Chunk *chunk, Direction directi
         return chunk->send_op[direction];
     SimWork work = along ? chunk->stage->send_next : chunk->stage->send_prev;
     sim_work_stretch(&work, 0, sim_work_duration_ps(&work), target_ps);
-    return sim_intern_op(rb->builder, &(SimOp){.kind = SIM_OP,
-                                              .tag = along ? SIM_TAG_SEND_FORWARD : SIM_TAG_SEND_BACKWARD,
-                                              .work = sim_intern_work(rb->builder, sim_send_stream(direction), &work),
-                                              .mem = SIM_NONE,
-                                              .stage = chunk->stage_index});
+    return sim_intern_op(rb->builder,
+                         &(SimOp){.kind = SIM_OP,
+                                  .tag = along ? SIM_TAG_SEND_FORWARD : SIM_TAG_SEND_BACKWARD,
+                                  .work = sim_intern_work(rb->builder, sim_send_stream(direction), &work),
+                                  .mem = SIM_NONE,
+                                  .stage = chunk->stage_index});
 }

@@ -10,7 +10,8 @@
 void sim_work_stretch(SimWork *work, int64_t before_ps, int64_t whole_ps, int64_t target_ps);
 
 /* `work`, which begins `before_ps` after the pass does, as the plan's measured seconds have it. */
-void sim_measured_pass(const Builder *builder, const Chunk *chunk, const Pass *pass, int64_t before_ps, SimWork *work);
+void sim_measured_pass(const Builder *builder, const Chunk *chunk, const Pass *pass, int64_t before_ps,
+                       SimWork *work);
 /* What of the pass lies before segment i, in the order in which it runs them. */
 int64_t sim_measured_before(const Chunk *chunk, const Pass *pass, int i);
 /* The op of a message: `op`, or one that takes what was measured. */

@@ -141,8 +141,8 @@ static G_GNUC_NO_INLINE int32_t measured_op(RankBuilder *rb, Chunk *chunk, const
     const int32_t predicted = sim_stage_work(b, chunk->stage_index, pass->pass);
     SimWork work = g_array_index(b->works, SimWork, predicted);
     sim_measured_pass(b, chunk, pass, 0, &work);
-    return compute_op(rb, pass->pass, sim_intern_work(b, SIM_STREAM_COMPUTE, &work), stage_mem(rb, chunk, pass),
-                      chunk->stage_index);
+    return compute_op(rb, pass->pass, sim_intern_work(b, SIM_STREAM_COMPUTE, &work),
+                      stage_mem(rb, chunk, pass), chunk->stage_index);
 }
 
 /* The pass over the whole stage. */
@@ -193,9 +193,10 @@ static bool waits_for_room(const RankBuilder *rb, const Chunk *chunk, int i, con
     const SimPlan *plan = rb->builder->plan;
     const bool begins = sim_makes_weight_gradient(pass->pass) && !chunk->grad_alive[i];
     const bool reduced = plan->whole_chunks ? begins && plan->overlap_grad_reduce : reduce;
-    const bool passing = plan->zero == 3 || plan->reduce_each_microbatch || plan->whole_chunks || plan->shape.ranks == 1;
-    return reduced && passing && (plan->zero == 3 || begins) && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
-           rb->reduced[0] != SIM_NONE;
+    const bool passing =
+        plan->zero == 3 || plan->reduce_each_microbatch || plan->whole_chunks || plan->shape.ranks == 1;
+    return reduced && passing && (plan->zero == 3 || begins) &&
+           chunk->stage->segments[i].unsharded_grad_bytes > 0 && rb->reduced[0] != SIM_NONE;
 }
 
 static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, bool reduce)

@@ -114,7 +114,7 @@ typedef struct SimStage {
 } SimStage;
 
 typedef struct SimRankPlan { /* one pipeline rank */
-    SimWork begin, end; /* before the first pass and behind the last one; zero: nothing */
+    SimWork begin, end;      /* before the first pass and behind the last one; zero: nothing */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MAX_MEMS];
@@ -144,10 +144,10 @@ typedef struct SimMeasured {
 typedef struct SimPlan {
     const SimSchedule *schedule;
     SimScheduleShape shape;
-    const SimOrder *orders; /* [ranks] given ones; NULL: the schedule generates them */
-    SimStage *stages;       /* [ranks x chunks] along the model */
+    const SimOrder *orders;      /* [ranks] given ones; NULL: the schedule generates them */
+    SimStage *stages;            /* [ranks x chunks] along the model */
     const SimMeasured *measured; /* NULL: nothing was */
-    SimRankPlan *ranks;     /* [ranks] */
+    SimRankPlan *ranks;          /* [ranks] */
     /* Data parallelism. */
     int zero;                  /* 0-3 */
     bool overlap_grad_reduce;  /* beside the backward, else after the last one */

@@ -53,8 +53,7 @@ static gboolean equal_work(gconstpointer a, gconstpointer b)
             return FALSE;
     }
     return x->scale_up_bytes == y->scale_up_bytes && x->scale_out_bytes == y->scale_out_bytes &&
-           x->second_bytes == y->second_bytes &&
-           equal_shares(x, y);
+           x->second_bytes == y->second_bytes && equal_shares(x, y);
 }
 
 static guint hash_mem(gconstpointer key)

@@ -103,12 +103,11 @@ bool sim_schedule_interleaved_check(const SimScheduleShape *shape, GError **erro
     }
     /* Only a last group shorter than the pipeline, after a whole one, can lock it. */
     if (rest > 0 && rest < shape->ranks && shape->microbatches > group && !runs_to_its_end(shape)) {
-        g_set_error(
-            error, ORR_ERROR, ORR_ERROR_INPUT,
-            "the interleaved schedule locks up with %d micro-batches in groups of %d on %d pipeline "
-            "ranks; a last group of %d must not be shorter than the ranks; %d micro-batches would "
-            "work",
-            shape->microbatches, group, shape->ranks, rest, shape->microbatches - rest + group);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "the interleaved schedule locks up with %d micro-batches in groups of %d on %d pipeline "
+                    "ranks; a last group of %d must not be shorter than the ranks; %d micro-batches would "
+                    "work",
+                    shape->microbatches, group, shape->ranks, rest, shape->microbatches - rest + group);
         return false;
     }
     return true;

@@ -146,8 +146,8 @@ static void run(Board *board, int r, int kind, int64_t start_ps)
     rank->first_ps = MIN(rank->first_ps, start_ps);
     const bool last = rank->done[WEIGHT] + 1 == board->shape->microbatches;
     const bool reduces = kind == WEIGHT && stage->reduce_ps > 0 && (last || board->costs->reduces_each);
-    rank->free_ps = send(board, r, kind,
-                         reduces ? reduce(board, r, start_ps) : start_ps + lasts_ps(board, r, kind));
+    rank->free_ps =
+        send(board, r, kind, reduces ? reduce(board, r, start_ps) : start_ps + lasts_ps(board, r, kind));
     if (kind == FORWARD)
         rank->held_bytes += stage->taken_bytes;
     rank->peak_bytes = MAX(rank->peak_bytes, rank->held_bytes);

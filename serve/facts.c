@@ -48,7 +48,8 @@ typedef void (*ForFact)(const Fact *fact, void *data);
 static bool begins(const char *path, const char *prefix)
 {
     const gsize length = strlen(prefix);
-    return length == 0 || (strncmp(path, prefix, length) == 0 && (path[length] == '\0' || path[length] == '.'));
+    return length == 0 ||
+           (strncmp(path, prefix, length) == 0 && (path[length] == '\0' || path[length] == '.'));
 }
 
 static const ServeLabel *label_of(const ServeTool *tool, const char *path)
@@ -65,7 +66,8 @@ static void give_interval(const OrrJson *object, WithStep with_step, Fact *fact)
 {
     const OrrJson *interval = orr_json_member(object, "interval");
     const double step = orr_json_number_of(object, "step_s", 0);
-    if (interval == NULL || orr_json_type(interval) != ORR_JSON_OBJECT || step <= 0 || with_step == NO_INTERVAL)
+    if (interval == NULL || orr_json_type(interval) != ORR_JSON_OBJECT || step <= 0 ||
+        with_step == NO_INTERVAL)
         return;
     const double low = orr_json_number_of(interval, "low_s", 0) / step;
     const double high = orr_json_number_of(interval, "high_s", 0) / step;
@@ -114,11 +116,10 @@ static void walk(const ServeTool *tool, const OrrJson *answer, ForFact each, voi
             continue;
         const OrrJson *row = orr_json_first(node);
         for (int r = 0; row != NULL && r < places[i].most; r++, row = orr_json_next(row)) {
-            const OrrJson *inside =
-                places[i].inside != NULL ? orr_json_member(row, places[i].inside) : row;
-            g_autofree char *path = g_strdup_printf("%s.%d%s%s", places[i].key, r,
-                                                    places[i].inside != NULL ? "." : "",
-                                                    places[i].inside != NULL ? places[i].inside : "");
+            const OrrJson *inside = places[i].inside != NULL ? orr_json_member(row, places[i].inside) : row;
+            g_autofree char *path =
+                g_strdup_printf("%s.%d%s%s", places[i].key, r, places[i].inside != NULL ? "." : "",
+                                places[i].inside != NULL ? places[i].inside : "");
             if (inside != NULL && orr_json_type(inside) == ORR_JSON_OBJECT)
                 facts_of(tool, inside, path, each, data);
         }
@@ -246,7 +247,7 @@ static void write_answer(const OrrJson *answer, const char *name, OrrJsonWriter 
 
 /* What a tool's answer is as a whole: {"tool", "version", "numbers", "labels", "assumed", "notes", "answer"}. */
 void serve_whole_write(const ServeTool *tool, const OrrJson *answer, const char *name, const char *text,
-                        const char *notes, OrrJsonWriter *w, const char *key)
+                       const char *notes, OrrJsonWriter *w, const char *key)
 {
     orr_jw_begin(w, key, '{');
     orr_jw_text(w, "tool", tool->name);

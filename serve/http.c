@@ -83,7 +83,8 @@ static int read_header(char *line, ServeRequest *r, gint64 *length, const char *
     return 200;
 }
 
-static int read_head(const char *bytes, gsize length, ServeRequest *r, gint64 *ret_length, const char **ret_why)
+static int read_head(const char *bytes, gsize length, ServeRequest *r, gint64 *ret_length,
+                     const char **ret_why)
 {
     if (memchr(bytes, '\0', length) != NULL)
         return refuse(400, "the head of the request has a byte of zero", ret_why);
@@ -175,9 +176,9 @@ static const char guards[] =
 void serve_http_write(GString *out, int status, const char *type, const char *extra, const char *body,
                       gsize length, bool close)
 {
-    g_string_append_printf(out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n%s%s%s\r\n",
-                           status, reason(status), type, length, guards, extra,
-                           close ? "Connection: close\r\n" : "");
+    g_string_append_printf(
+        out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n%s%s%s\r\n",
+        status, reason(status), type, length, guards, extra, close ? "Connection: close\r\n" : "");
     g_string_append_len(out, body, (gssize)length);
 }
 

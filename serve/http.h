@@ -12,10 +12,10 @@
 enum { SERVE_HTTP_MOST_HEAD = 16 << 10, SERVE_HTTP_MOST_BODY = 4 << 20, SERVE_HTTP_MOST_HEADERS = 64 };
 
 typedef struct ServeRequest {
-    char *method, *path;                             /* the path without what follows "?" */
+    char *method, *path;                              /* the path without what follows "?" */
     char *host, *origin, *type, *authorization, *tag; /* headers; NULL: not given */
-    bool close;                                      /* the connection ends after it */
-    const char *body;                                /* borrowed from the bytes */
+    bool close;                                       /* the connection ends after it */
+    const char *body;                                 /* borrowed from the bytes */
     gsize body_length;
 } ServeRequest;
 

@@ -55,13 +55,15 @@ static void work(void *data, void *pool_data)
     g_cond_broadcast(&jobs->changed);
     g_mutex_unlock(&jobs->lock);
     const ServeWatch watch = {go_on, job, SERVE_JOB_NICE, jobs->store};
-    const bool ok = go_on(NULL, job) && serve_ask_watched(&job->question, out, said, jobs->program, &watch, &error);
+    const bool ok =
+        go_on(NULL, job) && serve_ask_watched(&job->question, out, said, jobs->program, &watch, &error);
     if (ok) {
         job->out = g_steal_pointer(&out);
         job->said = g_steal_pointer(&said);
     }
     const bool cancelled = !go_on(NULL, job);
-    settle(job, ok ? DONE : (cancelled ? CANCELLED : FAILED), error != NULL && !cancelled ? g_strdup(error->message) : NULL);
+    settle(job, ok ? DONE : (cancelled ? CANCELLED : FAILED),
+           error != NULL && !cancelled ? g_strdup(error->message) : NULL);
 }
 
 static void free_job(void *data)
@@ -163,7 +165,8 @@ bool serve_jobs_show(ServeJobs *jobs, guint id, bool answer, GString *out, bool 
     g_mutex_lock(&jobs->lock);
     const Job *job = find(jobs, id);
     if (job != NULL) {
-        const bool dropped = job->state == QUEUED && !go_on(NULL, (void *)job); /* nobody waits for it any more */
+        const bool dropped =
+            job->state == QUEUED && !go_on(NULL, (void *)job); /* nobody waits for it any more */
         const State state = dropped ? CANCELLED : job->state;
         const gint64 until_us = job->state >= DONE ? job->ended_us : g_get_monotonic_time();
         orr_jw_init(&w, out, true);

@@ -12,8 +12,10 @@ enum { PARSE = -32700, REQUEST = -32600, METHOD = -32601, PARAMS = -32602, INTER
 static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"}; /* the newest first */
 
 static const char instructions[] =
-    "Orrery predicts the time, memory and cost of training runs on GPU clusters before they run. Begin with list "
-    "(kind examples, models or clusters), then run a scenario. Every number is labelled measured, predicted, assumed or "
+    "Orrery predicts the time, memory and cost of training runs on GPU clusters before they run. Begin with "
+    "list "
+    "(kind examples, models or clusters), then run a scenario. Every number is labelled measured, predicted, "
+    "assumed or "
     "given; pass on the interval of a prediction with it. Never present a prediction as a measurement.";
 
 static void begin(OrrJsonWriter *w, GString *out, const OrrJson *id)
@@ -50,8 +52,8 @@ static void fail(GString *out, const OrrJson *id, int code, const char *message)
 
 void serve_mcp_too_long(GString *out)
 {
-    g_autofree char *message = g_strdup_printf("the message is longer than %d MiB; give the path of a file instead",
-                                               SERVE_MCP_MOST_LINE >> 20);
+    g_autofree char *message = g_strdup_printf(
+        "the message is longer than %d MiB; give the path of a file instead", SERVE_MCP_MOST_LINE >> 20);
     fail(out, NULL, REQUEST, message);
 }
 
@@ -155,8 +157,7 @@ static void call_tool(const ServeAnswerer *answerer, const OrrJson *params, cons
     g_autoptr(GString) text = g_string_new(NULL), said = g_string_new(NULL);
     bool ok = tool != NULL && serve_question_read(tool, arguments, &question, &error) &&
               answerer->ask(&question, text, said, answerer->data, &error);
-    OrrJsonDoc *doc =
-        ok && tool->is_json ? orr_json_parse(text->str, text->len, "the answer", &error) : NULL;
+    OrrJsonDoc *doc = ok && tool->is_json ? orr_json_parse(text->str, text->len, "the answer", &error) : NULL;
     ok = ok && (doc != NULL || !tool->is_json);
     if (ok)
         write_result(tool, arguments, doc != NULL ? orr_json_root(doc) : NULL, text, said, id, out);
@@ -166,8 +167,8 @@ static void call_tool(const ServeAnswerer *answerer, const OrrJson *params, cons
     serve_question_clear(&question);
 }
 
-static void request(const ServeAnswerer *answerer, const char *method, const OrrJson *params, const OrrJson *id,
-                    GString *out)
+static void request(const ServeAnswerer *answerer, const char *method, const OrrJson *params,
+                    const OrrJson *id, GString *out)
 {
     if (strcmp(method, "initialize") == 0) {
         initialize(params, id, out);
@@ -201,8 +202,8 @@ static void message(const ServeAnswerer *answerer, const OrrJson *root, GString 
         fail(out, NULL, REQUEST, "a message is one object with \"jsonrpc\": \"2.0\"");
     else if (!valid_id)
         fail(out, NULL, REQUEST, "the id of a request is a text or a number");
-    else if (method == NULL && id != NULL && (orr_json_member(root, "result") != NULL ||
-                                              orr_json_member(root, "error") != NULL))
+    else if (method == NULL && id != NULL &&
+             (orr_json_member(root, "result") != NULL || orr_json_member(root, "error") != NULL))
         return; /* an answer: nothing was asked */
     else if (method == NULL)
         fail(out, id, REQUEST, "the method is missing");

@@ -53,10 +53,12 @@ static void write_others(OrrJsonWriter *w)
         const char *path, *method, *id, *summary;
         bool has_id;
     } others[] = {
-        {"/api/jobs", "post", "job", "A long question as a job: {\"tool\", \"arguments\"} gives its {\"id\"}", false},
+        {"/api/jobs", "post", "job", "A long question as a job: {\"tool\", \"arguments\"} gives its {\"id\"}",
+         false},
         {"/api/jobs/{id}", "get", "jobState", "The state of a job, and its result when it is done", true},
         {"/api/jobs/{id}", "delete", "jobCancel", "Cancels a job", true},
-        {"/api/jobs/{id}/events", "get", "jobEvents", "The states of a job as server-sent events, until it is over", true},
+        {"/api/jobs/{id}/events", "get", "jobEvents",
+         "The states of a job as server-sent events, until it is over", true},
         {"/api/fields", "get", "fields", "Every field of a scenario with its help", false},
         {"/api/schema/scenario", "get", "schema", "The JSON Schema of a scenario", false},
     };

@@ -18,9 +18,9 @@ typedef struct Worker {
 } Worker;
 
 struct ServePool {
-    char **words;       /* of a worker's command line */
+    char **words; /* of a worker's command line */
     char *program, *store;
-    GAsyncQueue *idle;  /* Worker* */
+    GAsyncQueue *idle; /* Worker* */
     int count;
 };
 
@@ -38,8 +38,8 @@ static void limit(void *data)
 static bool start(const ServePool *pool, Worker *worker, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    if (!g_spawn_async_with_pipes(NULL, pool->words, NULL, G_SPAWN_DO_NOT_REAP_CHILD, limit, NULL, &worker->pid,
-                                  &worker->to, &worker->from, NULL, &cause))
+    if (!g_spawn_async_with_pipes(NULL, pool->words, NULL, G_SPAWN_DO_NOT_REAP_CHILD, limit, NULL,
+                                  &worker->pid, &worker->to, &worker->from, NULL, &cause))
         return orr_fail(error, ORR_ERROR_IO, "a worker cannot be started: %s", cause->message);
     (void)fcntl(worker->to, F_SETFD, FD_CLOEXEC);
     (void)fcntl(worker->from, F_SETFD, FD_CLOEXEC);
@@ -58,7 +58,8 @@ static void stop(Worker *worker)
     *worker = (Worker){.to = -1, .from = -1};
 }
 
-ServePool *serve_pool_new(const char *program, const char *const *how, int count, const char *store, GError **error)
+ServePool *serve_pool_new(const char *program, const char *const *how, int count, const char *store,
+                          GError **error)
 {
     ServePool *pool = g_new0(ServePool, 1);
     g_autoptr(GPtrArray) words = g_ptr_array_new();
@@ -157,12 +158,14 @@ static bool ask_worker(ServePool *pool, const ServeQuestion *question, GString *
     g_autoptr(GString) line = g_string_new(words), text = g_string_new(NULL);
     gsize head = 0;
     bool done = false;
-    if (!put(worker->to, line) || !hear(worker->from, g_get_monotonic_time() + patience_us, text, &head, &done)) {
+    if (!put(worker->to, line) ||
+        !hear(worker->from, g_get_monotonic_time() + patience_us, text, &head, &done)) {
         stop(worker);
         for (int tries = 0; !start(pool, worker, NULL) && tries < 50; tries++)
             g_usleep(100000);
         orr_fail(error, ORR_ERROR_IO,
-                 "no answer within the limits of time and memory of one question; ask a smaller one, or make it a job");
+                 "no answer within the limits of time and memory of one question; ask a smaller one, or make "
+                 "it a job");
     } else if (done) {
         g_string_append_len(out, text->str + head, (gssize)(text->len - head));
     } else {

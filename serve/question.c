@@ -113,10 +113,14 @@ static bool add_argument(ServeQuestion *q, const ServeArgument *a, const OrrJson
 {
     g_autofree char *path = NULL;
     switch (a->takes) {
-    case SERVE_TAKES_SCENARIO: return add_scenario(q, a, node, error);
-    case SERVE_TAKES_SETS: return add_sets(q, a, node, error);
-    case SERVE_TAKES_LIST: return add_list(q, a, node, error);
-    case SERVE_TAKES_NUMBER: return add_number(q, a, node, error);
+    case SERVE_TAKES_SCENARIO:
+        return add_scenario(q, a, node, error);
+    case SERVE_TAKES_SETS:
+        return add_sets(q, a, node, error);
+    case SERVE_TAKES_LIST:
+        return add_list(q, a, node, error);
+    case SERVE_TAKES_NUMBER:
+        return add_number(q, a, node, error);
     case SERVE_TAKES_SWITCH:
         if (orr_json_type(node) != ORR_JSON_BOOL)
             return refuse(error, q->tool, node, "true or false");
@@ -163,7 +167,8 @@ static bool check_names(const ServeTool *tool, const OrrJson *arguments, GError 
 bool serve_question_read(const ServeTool *tool, const OrrJson *arguments, ServeQuestion *ret_question,
                          GError **error)
 {
-    ServeQuestion q = {.tool = tool, .words = g_ptr_array_new_with_free_func(g_free), .seconds = tool->seconds};
+    ServeQuestion q = {
+        .tool = tool, .words = g_ptr_array_new_with_free_func(g_free), .seconds = tool->seconds};
     g_autofree char *asked = arguments != NULL ? orr_json_dump(arguments) : g_strdup("");
     g_autofree char *whole = g_strconcat(tool->name, " ", asked, NULL);
     q.key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
@@ -225,9 +230,8 @@ bool serve_ask_program(const ServeQuestion *question, GString *out, GString *sai
 static char *kept_path(const ServeQuestion *question, const char *program, const char *store)
 {
     const OrrFileStamp stamp = orr_file_stamp(program);
-    g_autofree char *whole =
-        g_strdup_printf("%s %s %" G_GINT64_FORMAT " %" G_GINT64_FORMAT, question->key, ORRERY_VERSION,
-                        stamp.size_bytes, stamp.modified_ns);
+    g_autofree char *whole = g_strdup_printf("%s %s %" G_GINT64_FORMAT " %" G_GINT64_FORMAT, question->key,
+                                             ORRERY_VERSION, stamp.size_bytes, stamp.modified_ns);
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
     g_autofree char *name = g_strconcat(hash, ".json", NULL);
     return g_build_filename(store, name, NULL);
@@ -257,7 +261,8 @@ static bool ask_child(const ServeQuestion *question, GString *out, GString *said
 bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *said, const char *program,
                        const ServeWatch *watch, GError **error)
 {
-    const bool keeps = watch->store != NULL && question->tool->is_json && strcmp(question->tool->name, "import") != 0;
+    const bool keeps =
+        watch->store != NULL && question->tool->is_json && strcmp(question->tool->name, "import") != 0;
     g_autofree char *path = keeps ? kept_path(question, program, watch->store) : NULL;
     if (path != NULL && take_kept(path, out))
         return true;
@@ -269,7 +274,7 @@ bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *sai
 }
 
 static bool ask_child(const ServeQuestion *question, GString *out, GString *said, const char *program,
-                       const ServeWatch *watch, GError **error)
+                      const ServeWatch *watch, GError **error)
 {
     const ServeLimits limits = {.seconds = question->seconds,
                                 .memory_bytes = most_memory,
@@ -295,9 +300,10 @@ static bool ask_child(const ServeQuestion *question, GString *out, GString *said
         g_autofree char *line = orr_shown(text, ' ', "");
         g_strstrip(line);
         orr_fail(error, child.status == 2 ? ORR_ERROR_INPUT : ORR_ERROR_INTERNAL, "%s",
-                 child.status >= 0 && line[0] != '\0' ? line
-                                                      : "the process of this question ended without an "
-                                                        "answer; it may have needed more memory than allowed");
+                 child.status >= 0 && line[0] != '\0'
+                     ? line
+                     : "the process of this question ended without an "
+                       "answer; it may have needed more memory than allowed");
     }
     serve_child_clear(&child);
     return ok;

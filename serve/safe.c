@@ -25,8 +25,8 @@ static bool names_a_file(const char *text)
     if (strcmp(text, "-") == 0 || strchr(text, '\\') != NULL || text[0] == '~')
         return true;
     for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
-        if (strstr(text, endings[i]) != NULL && !(strcmp(endings[i], "..") == 0 && g_ascii_isdigit(text[0]) &&
-                                                  strchr(text, '/') == NULL))
+        if (strstr(text, endings[i]) != NULL &&
+            !(strcmp(endings[i], "..") == 0 && g_ascii_isdigit(text[0]) && strchr(text, '/') == NULL))
             return true;
     return strchr(text, '/') != NULL && !is_rate(text);
 }
@@ -34,8 +34,9 @@ static bool names_a_file(const char *text)
 /* Read by people alone, never opened. */
 static bool is_prose(const char *key, int depth)
 {
-    return key != NULL && ((depth == 2 && strcmp(key, "name") == 0) || strcmp(key, "framework_text") == 0 ||
-                           strcmp(key, "note") == 0 || strcmp(key, "$schema") == 0 || strcmp(key, "source") == 0);
+    return key != NULL &&
+           ((depth == 2 && strcmp(key, "name") == 0) || strcmp(key, "framework_text") == 0 ||
+            strcmp(key, "note") == 0 || strcmp(key, "$schema") == 0 || strcmp(key, "source") == 0);
 }
 
 static bool check(const ServeTool *tool, const OrrJson *node, const char *key, int depth, GError **error)
@@ -63,8 +64,9 @@ bool serve_safe(const ServeTool *tool, const OrrJson *arguments, GError **error)
         const char *key = orr_json_key(node);
         for (gsize i = 0; i < G_N_ELEMENTS(local); i++)
             if (strcmp(key, local[i]) == 0)
-                return orr_fail(error, ORR_ERROR_INPUT, "%s: %s is the path of a file, and no files are read over HTTP",
-                                tool->name, key);
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "%s: %s is the path of a file, and no files are read over HTTP", tool->name,
+                                key);
         const bool body = strcmp(tool->name, "import") == 0 && strcmp(key, "text") == 0;
         const bool free = strcmp(tool->name, "help") == 0 && strcmp(key, "topic") == 0;
         if (!body && !free && !check(tool, node, NULL, 1, error))

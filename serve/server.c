@@ -160,8 +160,8 @@ static int listen_at(const char *address, int port)
         return -1;
     (void)fcntl(listener, F_SETFD, FD_CLOEXEC);
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    const struct sockaddr *name = is_v4 ? (const struct sockaddr *)(const void *)&v4
-                                        : (const struct sockaddr *)(const void *)&v6;
+    const struct sockaddr *name =
+        is_v4 ? (const struct sockaddr *)(const void *)&v4 : (const struct sockaddr *)(const void *)&v6;
     if (bind(listener, name, is_v4 ? sizeof v4 : sizeof v6) == 0 && listen(listener, MOST_CONNECTIONS) == 0)
         return listener;
     const int code = errno;
@@ -174,8 +174,9 @@ ServeServer *serve_server_open(const char *address, int port, GError **error)
 {
     const int listener = listen_at(address, port);
     if (listener < 0) {
-        orr_fail(error, ORR_ERROR_INPUT, "serve: cannot listen at %s, port %d: %s; give another --port or --listen",
-                 address, port, g_strerror(errno));
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "serve: cannot listen at %s, port %d: %s; give another --port or --listen", address, port,
+                 g_strerror(errno));
         return NULL;
     }
     struct sockaddr_storage name;

@@ -295,6 +295,7 @@ guint serve_site_answer(const ServeSite *site, const ServeRequest *request, GStr
             refuse(405, "the page is read with GET", request->close, out);
         return 0;
     }
-    refuse(404, "there is no such page; / is the planner and /api/openapi.json describes the API", request->close, out);
+    refuse(404, "there is no such page; / is the planner and /api/openapi.json describes the API",
+           request->close, out);
     return 0;
 }

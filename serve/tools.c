@@ -10,12 +10,13 @@
         name, SERVE_TAKES_SCENARIO, NULL, true, help, 0, 0                                                   \
     }
 #define SCENARIO_HELP                                                                                        \
-    "A scenario: an object, the name of an example (list examples) or the path of a file; help scenario "   \
+    "A scenario: an object, the name of an example (list examples) or the path of a file; help scenario "    \
     "lists its fields."
 #define SETS                                                                                                 \
     {                                                                                                        \
         "set", SERVE_TAKES_SETS, "--set", false,                                                             \
-            "Fields to override, as {\"parallel.tensor\": 4}; \"auto\" leaves a field of a layout open.", 0, 0 \
+            "Fields to override, as {\"parallel.tensor\": 4}; \"auto\" leaves a field of a layout open.", 0, \
+            0                                                                                                \
     }
 #define RESERVE                                                                                              \
     {                                                                                                        \
@@ -44,13 +45,13 @@
 #define PREDICTED "the simulation of one step; errors against published runs stand in docs/ACCURACY.md"
 #define FIELDS    "the scenario, its presets and their sources (tool list)"
 #define DEFAULTS  "defaults of the fields, which help KEY explains"
-#define FAILURES                                                                                             \
-    "mean times between failures and storage of the presets that `faults` and `storage` name"
+#define FAILURES  "mean times between failures and storage of the presets that `faults` and `storage` name"
 
 static const ServeTool tools[] = {
     {.name = "run",
      .title = "One training step",
-     .help = "Predicts one training step: step time with its interval, tokens per second, utilisation, memory and "
+     .help = "Predicts one training step: step time with its interval, tokens per second, utilisation, "
+             "memory and "
              "whether it fits, days, GPU-hours and cost.",
      .words = WORDS("run", "--format=json", "--quiet"),
      .seconds = 120,
@@ -64,36 +65,37 @@ static const ServeTool tools[] = {
                 {"training.effective", "assumed", FAILURES}}},
     {.name = "search",
      .title = "The best layout",
-     .help = "Finds the fastest layout that fits in memory, over every field that is \"auto\", and says whether "
-             "that is proved. Set fields to \"auto\" to open them.",
+     .help =
+         "Finds the fastest layout that fits in memory, over every field that is \"auto\", and says whether "
+         "that is proved. Set fields to \"auto\" to open them.",
      .words = WORDS("search", "--format=json", "--quiet"),
      .seconds = 60,
      .is_json = true,
-     .arguments = {SCENARIO("scenario", SCENARIO_HELP), SETS,
-                   NUMBER("top", "--top", 1, 100, "How many layouts to report; 5 by default."),
-                   NUMBER("max_seconds", "--max-seconds", 0.1, 3600,
-                          "Stop then with the best so far; 20 by default."),
-                   LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
-                   LIST("accelerators", "--accelerator",
-                        "GPUs to set side by side, each NAME or NAME@USD an hour."),
-                   RESERVE, OWN_RUNS},
+     .arguments =
+         {SCENARIO("scenario", SCENARIO_HELP), SETS,
+          NUMBER("top", "--top", 1, 100, "How many layouts to report; 5 by default."),
+          NUMBER("max_seconds", "--max-seconds", 0.1, 3600, "Stop then with the best so far; 20 by default."),
+          LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
+          LIST("accelerators", "--accelerator", "GPUs to set side by side, each NAME or NAME@USD an hour."),
+          RESERVE, OWN_RUNS},
      .labels = {{"", "predicted", PREDICTED}}},
     {.name = "plan",
      .title = "How many GPUs",
-     .help = "Says how many GPUs a training takes for a deadline or a budget: days, cost and energy at each count, "
+     .help = "Says how many GPUs a training takes for a deadline or a budget: days, cost and energy at each "
+             "count, "
              "with failures counted in.",
      .words = WORDS("plan", "--format=json", "--quiet"),
      .seconds = 300,
      .is_json = true,
-     .arguments = {SCENARIO("scenario", SCENARIO_HELP), SETS,
-                   TEXT("deadline", "--deadline", "The latest end, as \"30 days\"."),
-                   NUMBER("budget_usd", "--budget-usd", 0, 1e15, "What it may cost, in US dollars."),
-                   NUMBER("power_mw", "--power-mw", 1e-9, 1e9, "Megawatts that it may draw, with hosts and cooling."),
-                   LIST("gpus", "--gpus", "Counts of GPUs to try, as [512, 1024]."),
-                   LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
-                   LIST("accelerators", "--accelerator",
-                        "GPUs to set side by side, each NAME or NAME@USD an hour."),
-                   RESERVE, OWN_RUNS},
+     .arguments =
+         {SCENARIO("scenario", SCENARIO_HELP), SETS,
+          TEXT("deadline", "--deadline", "The latest end, as \"30 days\"."),
+          NUMBER("budget_usd", "--budget-usd", 0, 1e15, "What it may cost, in US dollars."),
+          NUMBER("power_mw", "--power-mw", 1e-9, 1e9, "Megawatts that it may draw, with hosts and cooling."),
+          LIST("gpus", "--gpus", "Counts of GPUs to try, as [512, 1024]."),
+          LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
+          LIST("accelerators", "--accelerator", "GPUs to set side by side, each NAME or NAME@USD an hour."),
+          RESERVE, OWN_RUNS},
      .labels = {{"", "predicted", PREDICTED},
                 {"tokens", "given", FIELDS},
                 {"deadline_s", "given", FIELDS},
@@ -101,7 +103,8 @@ static const ServeTool tools[] = {
                 {"assumed", "assumed", FAILURES}}},
     {.name = "explain",
      .title = "What binds",
-     .help = "Says what a step waits for, which kernels lose most, and which single changes of the layout would help "
+     .help = "Says what a step waits for, which kernels lose most, and which single changes of the layout "
+             "would help "
              "by how much; each is simulated.",
      .words = WORDS("explain", "--format=json", "--quiet"),
      .seconds = 120,
@@ -110,8 +113,9 @@ static const ServeTool tools[] = {
      .labels = {{"", "predicted", PREDICTED}}},
     {.name = "compare",
      .title = "Two scenarios",
-     .help = "Sets two scenarios side by side: which fields differ, how step time and memory split in each, and "
-             "what each field does alone.",
+     .help =
+         "Sets two scenarios side by side: which fields differ, how step time and memory split in each, and "
+         "what each field does alone.",
      .words = WORDS("compare", "--format=json", "--quiet"),
      .seconds = 120,
      .is_json = true,
@@ -119,8 +123,9 @@ static const ServeTool tools[] = {
      .labels = {{"", "predicted", PREDICTED}, {"summary.gpus", "given", FIELDS}}},
     {.name = "collective",
      .title = "One collective",
-     .help = "Times one collective operation on one network: seconds, bandwidths, the algorithm, and what NCCL "
-             "would choose.",
+     .help =
+         "Times one collective operation on one network: seconds, bandwidths, the algorithm, and what NCCL "
+         "would choose.",
      .words = WORDS("collective", "--format=json", "--quiet"),
      .seconds = 120,
      .is_json = true,
@@ -139,8 +144,10 @@ static const ServeTool tools[] = {
                 {"bytes", "given", "the question"}}},
     {.name = "generate",
      .title = "Writing answers",
-     .help = "Predicts how fast an inference engine writes answers to a batch of prompts, what bounds it, and how much of "
-             "it the longest answers take. execution.framework names the engine: vllm, sglang or tensorrt-llm.",
+     .help =
+         "Predicts how fast an inference engine writes answers to a batch of prompts, what bounds it, and "
+         "how much of "
+         "it the longest answers take. execution.framework names the engine: vllm, sglang or tensorrt-llm.",
      .words = WORDS("generate", "--format=json", "--quiet"),
      .seconds = 60,
      .is_json = true,
@@ -152,37 +159,46 @@ static const ServeTool tools[] = {
                           "Tokens of an answer on average; 1024 by default."),
                    NUMBER("answer_log_sd", "--answer-log-sd", 0, 5,
                           "Standard deviation of the logarithm of their lengths; 0, all equal, by default."),
-                   NUMBER("answer_most", "--answer-most", 1, 1e7, "Tokens behind which an answer is cut off.")},
-     .labels = {{"", "predicted", "the cost of each decode step; errors stand in docs/accuracy/generation.md"},
+                   NUMBER("answer_most", "--answer-most", 1, 1e7,
+                          "Tokens behind which an answer is cut off.")},
+     .labels = {{"", "predicted",
+                 "the cost of each decode step; errors stand in docs/accuracy/generation.md"},
                 {"memory", "predicted", "shapes of the model and the engine's recipe"}}},
     {.name = "import",
      .title = "A configuration as a scenario",
-     .help = "Turns the configuration of other software into a scenario: Megatron-LM flags, DeepSpeed JSON, torchtitan "
+     .help = "Turns the configuration of other software into a scenario: Megatron-LM flags, DeepSpeed JSON, "
+             "torchtitan "
              "TOML, nanotron YAML or a Hugging Face config.json. Says what was not carried over.",
      .words = WORDS("import"),
      .seconds = 30,
      .is_json = true,
      .arguments = {{"text", SERVE_TAKES_BODY, NULL, false, "The text of the file.", 0, 0},
                    TEXT("file", NULL, "The path of the file, where its text is not given."),
-                   TEXT("from", "--from", "megatron, megatron-bridge, deepspeed, torchtitan, nanotron or hf."),
+                   TEXT("from", "--from",
+                        "megatron, megatron-bridge, deepspeed, torchtitan, nanotron or hf."),
                    {"base", SERVE_TAKES_SCENARIO, "--base", false,
                     "A scenario that says what the file does not.", 0, 0},
-                   TEXT("cluster", "--cluster", "The preset of the cluster it is to run on."), SETS},
+                   TEXT("cluster", "--cluster", "The preset of the cluster it is to run on."),
+                   SETS},
      .labels = {{"", "given", "the file, the base and the fields that were set"}}},
     {.name = "list",
      .title = "Presets and words",
-     .help = "Lists what a scenario can name, with key figures and their sources: models, accelerators, clusters, "
+     .help = "Lists what a scenario can name, with key figures and their sources: models, accelerators, "
+             "clusters, "
              "frameworks, schedules, collectives, topologies, faults, storage, examples.",
      .words = WORDS("list", "--format=json"),
      .seconds = 30,
      .is_json = true,
-     .arguments = {TEXT("kind", NULL, "models, accelerators, clusters, frameworks, examples ...; none: the kinds."),
+     .arguments = {TEXT("kind", NULL,
+                        "models, accelerators, clusters, frameworks, examples ...; none: the kinds."),
                    TEXT("name", "", "Only rows whose name contains this.")},
-     .labels = {{"", "given", "the member `source` of each row; \"unverified\" marks what no source confirms"}}},
+     .labels = {{"", "given",
+                 "the member `source` of each row; \"unverified\" marks what no source confirms"}}},
     {.name = "help",
      .title = "A field, a command or a word",
-     .help = "Explains a field of a scenario (parallel.zero), a command (search) or a word of the field (mfu). "
-             "Nothing asked: the overview.",
+     .help =
+         "Explains a field of a scenario (parallel.zero), a command (search) or a word of the field (mfu). "
+         "Nothing asked: the overview.",
      .words = WORDS("help"),
      .seconds = 30,
      .arguments = {TEXT("topic", NULL, "A field, a command or a word; \"scenario\" lists the fields.")},
@@ -214,7 +230,7 @@ const ServeTool *serve_tool_find(const char *name, GError **error)
 static void write_argument(const ServeArgument *a, OrrJsonWriter *w)
 {
     static const char *const types[] = {
-        [SERVE_TAKES_TEXT] = "string",  [SERVE_TAKES_NUMBER] = "number", [SERVE_TAKES_SWITCH] = "boolean",
+        [SERVE_TAKES_TEXT] = "string", [SERVE_TAKES_NUMBER] = "number", [SERVE_TAKES_SWITCH] = "boolean",
         [SERVE_TAKES_SETS] = "object", [SERVE_TAKES_LIST] = "array",    [SERVE_TAKES_BODY] = "string",
     };
     orr_jw_begin(w, a->name, '{');

@@ -36,7 +36,8 @@ static const char *ask(OrrHandle *handle, const OrrJson *words)
     g_autofree char *options = options_of(words);
     if (!ok)
         return NULL;
-    return strcmp(orr_json_text(first), "explain") == 0 ? orr_explain(handle, options) : orr_run(handle, options);
+    return strcmp(orr_json_text(first), "explain") == 0 ? orr_explain(handle, options)
+                                                        : orr_run(handle, options);
 }
 
 static bool is_question(const OrrJson *root)
@@ -56,9 +57,7 @@ static void answer(OrrHandle *handle, const GString *line)
     const char *text = NULL;
     if (doc != NULL && is_question(orr_json_root(doc)))
         text = ask(handle, orr_json_root(doc));
-    const char *said = text != NULL ? text
-                       : error != NULL ? error->message
-                                       : orr_error(handle);
+    const char *said = text != NULL ? text : error != NULL ? error->message : orr_error(handle);
     if (said[0] == '\0')
         said = "a question is a list of words";
     printf("%s %zu\n%s", text != NULL ? "ok" : "no", strlen(said), said);

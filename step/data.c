@@ -90,8 +90,10 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
     const int whole = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
-    const int pieces = whole * MAX(1, params->tiles), tensors = params->weights.tensors - params->weights.vectors;
-    const bool sharded = op == COST_ALL_GATHER && spec->parallel.zero >= 3; /* frozen weights too, as they are stored */
+    const int pieces = whole * MAX(1, params->tiles),
+              tensors = params->weights.tensors - params->weights.vectors;
+    const bool sharded =
+        op == COST_ALL_GATHER && spec->parallel.zero >= 3; /* frozen weights too, as they are stored */
     const double dense = params->weights.dense * wire_bytes + (sharded ? params->frozen.dense_bytes : 0),
                  experts = params->weights.expert * wire_bytes + (sharded ? params->frozen.expert_bytes : 0);
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, dense, tensors, pieces);
@@ -123,9 +125,10 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     const SpecFramework *framework = &spec->execution.framework;
     const bool scatter = framework->data_parallel.reduce_scatter &&
                          zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
-    segment->grad_reduce = step_compresses(spec) ? step_compressed_reduce(spec, scatter, params->weights.dense)
-                                                 : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
-                                                        params, cost_gradient_wire_bytes(spec));
+    segment->grad_reduce = step_compresses(spec)
+                               ? step_compressed_reduce(spec, scatter, params->weights.dense)
+                               : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params,
+                                      cost_gradient_wire_bytes(spec));
     sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
     const bool outside = zero < 3 && framework->data_parallel.gathers_begin == SPEC_GATHERS_VALIDATION;
     if (zero >= 1 && !outside) {
@@ -175,9 +178,8 @@ void step_add_params(StepParams *sum, const StepParams *term)
 static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
     const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
-    return bytes > 0
-               ? sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
-               : 0;
+    return bytes > 0 ? sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
+                     : 0;
 }
 
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */
@@ -234,7 +236,7 @@ static double last_product_params(const Spec *spec, const StepParams *params)
 {
     const SpecModel *model = &spec->model;
     return params->weights.expert > 0 ? params->weights.expert / (model->gated_mlp ? 3 : 2)
-                              : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
+                                      : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
 }
 
 /* Sharded weights that the reference's forward wants are gathered for it as well: a second model's, or the same once more. */
@@ -243,7 +245,8 @@ static void gather_reference(const Spec *spec, const StepParams *params, SimSegm
     if (!cost_runs_reference(spec))
         return;
     const bool second = spec->training.reference == SPEC_REFERENCE_MODEL;
-    const StepParams wanted = {.frozen = second ? params->reference : params->frozen, .weights = {.tensors = params->weights.tensors}};
+    const StepParams wanted = {.frozen = second ? params->reference : params->frozen,
+                               .weights = {.tensors = params->weights.tensors}};
     const SimWork more = both(spec, COST_ALL_GATHER, &wanted, 0);
     if (!segment->backward_gathers_apart)
         segment->backward_gather = segment->param_gather;
@@ -308,14 +311,14 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), count));
-        if (policy->keeps_gathered || policy->by_chunk) { /* the product's own gradient, before it is added to the sum */
+        if (policy->keeps_gathered ||
+            policy->by_chunk) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(at_once * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes =
             step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(params));
         segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
-            step_bytes((step_reduces_each(policy) ? at_once : count) *
-                       cost_gradient_wire_bytes(step->spec));
+            step_bytes((step_reduces_each(policy) ? at_once : count) * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         gather_reference(step->spec, params, segment);
         add_list_waits(step->spec, params, again, segment);
@@ -344,7 +347,8 @@ static void join_root(const Step *step, int stage, const StepPolicy *policy)
 static void complete_bucket(const Spec *spec, const StepParams *bucket, SimSegment *segment)
 {
     set_communication(spec, segment, bucket);
-    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, sim_ps(step_select_s(spec, bucket->weights.dense)));
+    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
+                   sim_ps(step_select_s(spec, bucket->weights.dense)));
     if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
         segment->unsharded_grad_bytes =
             step_bytes(cost_weights_count(&bucket->weights) * cost_unsharded_gradient_bytes(spec));
@@ -356,8 +360,9 @@ static void copy_gradients(const Step *step, int stage, const StepPolicy *policy
     SimStage *out = &step->plan->stages[stage];
     for (int i = 0; i < out->segment_count && step_reduces_each(policy); i++) {
         const StepParams *params = &step->params[stage][i];
-        sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
-                       copies_ps(step->spec, gradient_passes(step->spec), cost_weights_count(&params->weights)));
+        sim_work_spend(
+            &out->segments[i].backward_weight, SIM_PART_COMPUTE,
+            copies_ps(step->spec, gradient_passes(step->spec), cost_weights_count(&params->weights)));
     }
 }
 

@@ -15,9 +15,9 @@
 /* Parameters of one segment on one rank. */
 typedef struct StepParams {
     CostWeights weights;
-    int tiles;             /* in which they are gathered and reduced, one after the other; 0: at once */
-    CostFrozen frozen;     /* beside them: neither reduced nor updated */
-    CostFrozen reference;  /* of a second model, whose forward alone runs */
+    int tiles;            /* in which they are gathered and reduced, one after the other; 0: at once */
+    CostFrozen frozen;    /* beside them: neither reduced nor updated */
+    CostFrozen reference; /* of a second model, whose forward alone runs */
     int buckets; /* in which they are reduced, where that is dealt (step_deal_buckets); 0: by their bytes */
 } StepParams;
 

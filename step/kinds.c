@@ -118,12 +118,11 @@ static bool shares_alike(const Mixer *mixer, int replica, const SimPlan *plan, G
     for (int d = first; same && d < MIN(first + replicas, mixer->data); d++)
         same = alike(mixer, first, d);
     return same ||
-           orr_fail(
-               error, ORR_ERROR_INPUT,
-               "offload: in cluster.groups the %d GPUs that share a host must be of one pipeline rank; "
-        "their replicas must have the same kinds elsewhere and take as many micro-batches; give "
-        "larger tensor degrees, groups or data degrees in whole nodes, or offload none",
-               sharers);
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "offload: in cluster.groups the %d GPUs that share a host must be of one pipeline rank; "
+                    "their replicas must have the same kinds elsewhere and take as many micro-batches; give "
+                    "larger tensor degrees, groups or data degrees in whole nodes, or offload none",
+                    sharers);
 }
 
 /* What one group does of `replica`'s kind, with `window` layers of weights on the GPU; 0: as many as it takes. */

@@ -29,7 +29,8 @@ static void fill_layer(const Spec *spec, double slowest, const SpecLayer *layer,
     segment->backward_input.part_ps[SIM_PART_COMPUTE] = sim_ps(cost.backward_input_s);
     segment->backward_weight.part_ps[SIM_PART_COMPUTE] = sim_ps(cost.backward_weight_s);
     segment->activation_bytes = llround(layer->activation_bytes * spec->training.micro_batch);
-    *params = (StepParams){.weights = {.dense = layer->parameters, .tensors = layer->parameters > 0 ? TENSORS : 0}};
+    *params =
+        (StepParams){.weights = {.dense = layer->parameters, .tensors = layer->parameters > 0 ? TENSORS : 0}};
 }
 
 void step_fill_list(Step *step)

@@ -15,13 +15,15 @@ static bool replicas_alike(const SpecMeasured *measured, int a, int b)
         const int each = key < SPEC_MEASURED_PASSES ? measured->microbatches : 1;
         for (int s = 0; s < measured->stages; s++)
             if (memcmp(spec_measured_at(measured, (SpecMeasuredKey)key, s, a, 0),
-                       spec_measured_at(measured, (SpecMeasuredKey)key, s, b, 0), sizeof(double) * (size_t)each) != 0)
+                       spec_measured_at(measured, (SpecMeasuredKey)key, s, b, 0),
+                       sizeof(double) * (size_t)each) != 0)
                 return false;
     }
     return true;
 }
 
-static const int64_t *table_of(const SpecMeasured *measured, SpecMeasuredKey key, int replica, OrrArena *arena)
+static const int64_t *table_of(const SpecMeasured *measured, SpecMeasuredKey key, int replica,
+                               OrrArena *arena)
 {
     int64_t *table = ORR_ARENA_NEW(arena, int64_t, (int64_t)measured->stages * measured->microbatches);
     bool any = false;
@@ -71,8 +73,10 @@ static void set_ends(const SpecMeasured *measured, int replica, int stage, OrrAr
     int rank = 0, chunk = 0;
     sim_place_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, stage, &rank, &chunk);
     SimRankPlan *own = &plan->ranks[rank];
-    set_reduce(&plan->stages[stage], *spec_measured_at(measured, SPEC_MEASURED_REDUCE, stage, replica, 0), arena);
-    set_work(&own->begin, SIM_PART_OTHER, *spec_measured_at(measured, SPEC_MEASURED_BEGIN, stage, replica, 0));
+    set_reduce(&plan->stages[stage], *spec_measured_at(measured, SPEC_MEASURED_REDUCE, stage, replica, 0),
+               arena);
+    set_work(&own->begin, SIM_PART_OTHER,
+             *spec_measured_at(measured, SPEC_MEASURED_BEGIN, stage, replica, 0));
     set_work(&own->end, SIM_PART_OTHER, *spec_measured_at(measured, SPEC_MEASURED_END, stage, replica, 0));
     set_work(&own->embedding_reduce, SIM_PART_DATA_COMM,
              *spec_measured_at(measured, SPEC_MEASURED_EMBEDDING, stage, replica, 0));
@@ -89,7 +93,8 @@ static double longest_norm(const SpecMeasured *measured, int replica)
     return most;
 }
 
-static void plan_replica(const SpecMeasured *measured, const SimPlan *base, int replica, OrrArena *arena, SimPlan *plan)
+static void plan_replica(const SpecMeasured *measured, const SimPlan *base, int replica, OrrArena *arena,
+                         SimPlan *plan)
 {
     SimMeasured *own = ORR_ARENA_NEW(arena, SimMeasured, 1);
     *own = (SimMeasured){.forward_ps = table_of(measured, SPEC_MEASURED_FORWARD, replica, arena),
@@ -114,18 +119,20 @@ static bool takes(const SimPlan *plan, const SpecMeasured *measured, GError **er
     bool norm = false;
     for (int s = 0; s < measured->stages; s++)
         if (sim_work_duration_ps(&plan->stages[s].overlapped_pair) > 0)
-            return orr_fail(error, ORR_ERROR_INPUT,
-                            "execution.measured_passes: parallel.schedule runs a forward and a backward at once; give "
-                            "1f1b or interleaved");
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "execution.measured_passes: parallel.schedule runs a forward and a backward at once; give "
+                "1f1b or interleaved");
     for (int r = 0; r < measured->replicas; r++)
         norm |= !isnan(longest_norm(measured, r));
     return !(norm && plan->post_validation) ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "execution.measured_passes: norm_s with a schedule that checks the norm later; leave it out");
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "execution.measured_passes: norm_s with a schedule that checks the norm later; leave it out");
 }
 
-bool sim_measured_kinds(const Spec *spec, const SpecMeasured *measured, bool apart, OrrArena *arena, SimKinds *ret_kinds,
-                        GError **error)
+bool sim_measured_kinds(const Spec *spec, const SpecMeasured *measured, bool apart, OrrArena *arena,
+                        SimKinds *ret_kinds, GError **error)
 {
     SimPlan base;
     if (!sim_step_plan(spec, arena, &base, error) || !sim_step_fits_clock(spec, &base, error) ||
@@ -149,6 +156,7 @@ bool sim_measured_kinds(const Spec *spec, const SpecMeasured *measured, bool apa
         kinds[kind].replicas++;
         kind_of[d] = kind;
     }
-    *ret_kinds = (SimKinds){.count = count, .ranks = base.shape.ranks, .kinds = kinds, .kind_of_replica = kind_of};
+    *ret_kinds =
+        (SimKinds){.count = count, .ranks = base.shape.ranks, .kinds = kinds, .kind_of_replica = kind_of};
     return true;
 }

@@ -10,7 +10,7 @@
 
 /* What replicas do; those with the same seconds are one kind unless `apart`. What was not measured is predicted. Fails where
  * the plan runs a forward beside a backward, or has no place for a measured collective. */
-bool sim_measured_kinds(const Spec *spec, const SpecMeasured *measured, bool apart, OrrArena *arena, SimKinds *ret_kinds,
-                        GError **error);
+bool sim_measured_kinds(const Spec *spec, const SpecMeasured *measured, bool apart, OrrArena *arena,
+                        SimKinds *ret_kinds, GError **error);
 
 #endif

@@ -208,7 +208,8 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
                            bool stays, SimOffload *out)
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
-    const double bytes = cost_shard_count(spec, &params->weights) * host_share(spec) * left * cost_offload_weight_bytes(spec);
+    const double bytes =
+        cost_shard_count(spec, &params->weights) * host_share(spec) * left * cost_offload_weight_bytes(spec);
     out->weight_in =
         copy_at(host, bytes, cost_host_casts_weights(spec) ? host->ordinary : host->copy, ROW_IN);
 }

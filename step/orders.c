@@ -74,8 +74,7 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
  * gradient and gathered weight of the stage. */
 static int64_t left_bytes(const Spec *spec, const SimStage *stage, const SimRankPlan *rank)
 {
-    int64_t left =
-        llround(spec->cluster.accelerator.memory_bytes - spec_context_bytes(spec));
+    int64_t left = llround(spec->cluster.accelerator.memory_bytes - spec_context_bytes(spec));
     int64_t workspace = 0;
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
         left -= rank->static_bytes[kind];

@@ -105,7 +105,7 @@ static void read_segments(const SimPlan *plan, int layers, StepPieces *pieces)
     for (int stage = 0; stage < plan->shape.ranks; stage++) {
         for (int i = 0; i < plan->stages[stage].segment_count; i++, next++) {
             const SimSegment segment = own_segment(&plan->stages[stage], i, pieces->overhead_ps);
-            StepPiece *piece = next < 0         ? &pieces->first
+            StepPiece *piece = next < 0        ? &pieces->first
                                : next < layers ? &pieces->layer[next]
                                                : &pieces->last;
             add_segment(&segment, piece);

@@ -17,22 +17,24 @@ typedef struct StepSplit {
 } StepSplit;
 
 typedef struct StepPiece {
-    int64_t forward_ps, input_ps, weight_ps; /* of one micro-batch: forward, gradients of inputs, of weights */
-    int64_t again_ps;                        /* runs again in the backward */
-    StepSplit ahead, back, again;            /* forward; both gradients; what runs again */
-    int64_t kept_bytes, input_only_bytes;    /* activations; of them, no longer wanted by weight gradients */
+    int64_t forward_ps, input_ps,
+        weight_ps;                        /* of one micro-batch: forward, gradients of inputs, of weights */
+    int64_t again_ps;                     /* runs again in the backward */
+    StepSplit ahead, back, again;         /* forward; both gradients; what runs again */
+    int64_t kept_bytes, input_only_bytes; /* activations; of them, no longer wanted by weight gradients */
     int64_t forward_temp_bytes, backward_temp_bytes;
     CostWeights weights;
     int segments; /* of a stage's plan */
 } StepPiece;
 
 typedef struct StepPieces {
-    StepPiece *layer;       /* [layers] */
-    StepPiece first, last;  /* embedding; multi-token prediction and head, without a pipeline's copy of a table */
-    CostWeights mtp;        /* one layer of multi-token prediction, which `last` leaves out */
-    CostWeights tied_last;  /* `last` without a pipeline: no second table when tied */
-    int64_t overhead_ps;    /* of a pass over a stage, which no piece counts */
-    bool leaves_sms;        /* some pass is on a network, and not slower beside collectives that take SMs */
+    StepPiece *layer; /* [layers] */
+    StepPiece first,
+        last;        /* embedding; multi-token prediction and head, without a pipeline's copy of a table */
+    CostWeights mtp; /* one layer of multi-token prediction, which `last` leaves out */
+    CostWeights tied_last; /* `last` without a pipeline: no second table when tied */
+    int64_t overhead_ps;   /* of a pass over a stage, which no piece counts */
+    bool leaves_sms;       /* some pass is on a network, and not slower beside collectives that take SMs */
     int64_t hop_inside_ps, hop_across_ps; /* of a message between stages, in a scale-up domain or across */
     int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
     int64_t workspace_bytes, last_workspace_bytes; /* static, without layers; of the last rank */

@@ -30,23 +30,23 @@ typedef enum StepReduces {
 
 typedef struct StepPolicy {
     StepFill fill;
-    double bucket_bytes;        /* that fill a bucket; 0: one holds all */
-    double first_bucket_bytes;  /* that fill the one whose gradients are ready first */
-    double gradient_wire_bytes; /* of a parameter */
-    bool root_unit;             /* what lies outside the layers is one unit */
-    bool counts_tensors;        /* a bucket takes longer when it holds more tensors */
-    bool keeps_gathered;        /* weights stay gathered for all micro-batches of a step */
+    double bucket_bytes;         /* that fill a bucket; 0: one holds all */
+    double first_bucket_bytes;   /* that fill the one whose gradients are ready first */
+    double gradient_wire_bytes;  /* of a parameter */
+    bool root_unit;              /* what lies outside the layers is one unit */
+    bool counts_tensors;         /* a bucket takes longer when it holds more tensors */
+    bool keeps_gathered;         /* weights stay gathered for all micro-batches of a step */
     bool reshards_after_forward; /* else weights stay gathered up to their backward */
     bool sharded_weights;        /* ZeRO-3: units are gathered before they are used */
     StepGathers gathers;
     StepReduces reduces;
-    bool by_chunk;         /* weights are gathered and gradients reduced once for all micro-batches of a chunk */
-    int prefetch_units;    /* that are gathered ahead of their use */
-    bool waits_for_sends;  /* compute waits for its messages to other pipeline ranks */
-    bool validates_later;  /* a rank's step begins before the norm of all gradients is known */
-    bool waits_for_norm;   /* no optimizer begins before the last rank's gradients are reduced */
-    double context_bytes;  /* that a GPU holds beside the tensors of the step: CUDA's and NCCL's own */
-    double overhead_s;     /* of a step, outside of all passes and collectives */
+    bool by_chunk;      /* weights are gathered and gradients reduced once for all micro-batches of a chunk */
+    int prefetch_units; /* that are gathered ahead of their use */
+    bool waits_for_sends; /* compute waits for its messages to other pipeline ranks */
+    bool validates_later; /* a rank's step begins before the norm of all gradients is known */
+    bool waits_for_norm;  /* no optimizer begins before the last rank's gradients are reduced */
+    double context_bytes; /* that a GPU holds beside the tensors of the step: CUDA's and NCCL's own */
+    double overhead_s;    /* of a step, outside of all passes and collectives */
 } StepPolicy;
 
 /* `spec` is complete (no "auto"). */

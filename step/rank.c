@@ -57,8 +57,8 @@ static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *g
 static bool has_placeholders(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->allocator.weight_placeholders && framework->kernels.gradient_sum == SPEC_SUM_IN_PRODUCT &&
-           !spec->training.adapter.given;
+    return framework->allocator.weight_placeholders &&
+           framework->kernels.gradient_sum == SPEC_SUM_IN_PRODUCT && !spec->training.adapter.given;
 }
 
 /* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
@@ -186,8 +186,7 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
     }
     const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
     const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + held_outputs_bytes(step, rank) +
-           cost_flat_gradient_bytes(step->spec, &params->weights) +
+    return loss + held_outputs_bytes(step, rank) + cost_flat_gradient_bytes(step->spec, &params->weights) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
@@ -247,8 +246,7 @@ void step_fill_rank(Step *step, int rank)
     SimRankPlan *out = &step->plan->ranks[rank];
     const StepParams params = params_of_rank(step, rank);
     const CostStates states = cost_states(spec, &params.weights);
-    out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        sim_ps(cost_optimizer_s(spec, &params.weights));
+    out->optimizer.part_ps[SIM_PART_OPTIMIZER] = sim_ps(cost_optimizer_s(spec, &params.weights));
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] = step_bytes(
         states.weights_bytes + step_secondary_shard_bytes(spec, &params) + held_frozen_bytes(spec, &params));

@@ -233,7 +233,7 @@ static void add_shared_maxima(const Spec *spec, SimStage *stage)
                         SIM_PART_TENSOR_COMM);
     sim_work_spend(&work, SIM_PART_COMPUTE,
                    sim_ps(2 * cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
-                                                   stage->layers * MAXIMA_BYTES)));
+                                                  stage->layers * MAXIMA_BYTES)));
     step_add_work(&stage->segments[0].forward, &work);
     step_add_work(&stage->segments[0].backward_input, &work);
 }

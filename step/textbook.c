@@ -5,16 +5,17 @@
 
 bool step_textbook_fits(const Spec *spec, GError **error)
 {
-    const char *has = spec->workload.given ? "a loop of several models"
-                      : spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW     ? "cluster.network.fidelity flow"
-                      : spec->cluster.group_count > 0                          ? "cluster.groups"
-                      : spec->execution.measured_passes != NULL                ? "execution.measured_passes"
-                      : spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE      ? "parallel.data_scheme"
-                      : spec_offloads(&spec->offload)                          ? "offload"
-                      : spec->model.list.text != NULL                          ? "a list of layers"
-                                                                               : NULL;
-    return has == NULL || orr_fail(error, ORR_ERROR_INPUT,
-                                   "--textbook: %s is no part of a textbook's step; leave one of them out", has);
+    const char *has = spec->workload.given                                   ? "a loop of several models"
+                      : spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW ? "cluster.network.fidelity flow"
+                      : spec->cluster.group_count > 0                        ? "cluster.groups"
+                      : spec->execution.measured_passes != NULL              ? "execution.measured_passes"
+                      : spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE    ? "parallel.data_scheme"
+                      : spec_offloads(&spec->offload)                        ? "offload"
+                      : spec->model.list.text != NULL                        ? "a list of layers"
+                                                                             : NULL;
+    return has == NULL ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--textbook: %s is no part of a textbook's step; leave one of them out", has);
 }
 
 static int64_t passes_ps(const SimStage *stage)

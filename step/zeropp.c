@@ -88,10 +88,12 @@ void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *s
     SimWork *works[] = {&segment->grad_reduce, &segment->param_gather, &segment->backward_gather};
     int64_t dense_bytes[G_N_ELEMENTS(works)];
     for (size_t i = 0; i < G_N_ELEMENTS(works); i++)
-        dense_bytes[i] = sim_sum(works[i]->scale_up_bytes, works[i]->scale_out_bytes) - works[i]->second_bytes;
+        dense_bytes[i] =
+            sim_sum(works[i]->scale_up_bytes, works[i]->scale_out_bytes) - works[i]->second_bytes;
     apply(spec, params->weights.expert, COST_RANKS_EXPERT_REPLICAS, segment);
     for (size_t i = 0; i < G_N_ELEMENTS(works); i++)
-        works[i]->second_bytes = sim_sum(works[i]->scale_up_bytes, works[i]->scale_out_bytes) - dense_bytes[i];
+        works[i]->second_bytes =
+            sim_sum(works[i]->scale_up_bytes, works[i]->scale_out_bytes) - dense_bytes[i];
 }
 
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params)

@@ -19,11 +19,11 @@ typedef struct Walk {
     int64_t rank;
     int cls;
     uint64_t next;
-    int64_t at[SIM_MAX_STREAMS];    /* instructions written */
-    uint64_t *node[SIM_MAX_STREAMS]; /* [instruction] its last node, or that of the op before it */
+    int64_t at[SIM_MAX_STREAMS];      /* instructions written */
+    uint64_t *node[SIM_MAX_STREAMS];  /* [instruction] its last node, or that of the op before it */
     GArray *pending[SIM_MAX_STREAMS]; /* uint64_t: nodes that the stream's next op waits for */
-    GHashTable *received;           /* "class stream instruction" -> node that received */
-    int rings;                      /* messages around rings of contexts so far */
+    GHashTable *received;             /* "class stream instruction" -> node that received */
+    int rings;                        /* messages around rings of contexts so far */
     GError **error;
 } Walk;
 
@@ -41,8 +41,9 @@ static uint64_t add(Walk *w, const ChakraNode *what, const uint64_t *deps, int d
 
 static uint64_t add_compute(Walk *w, const char *name, double ps, const uint64_t *deps, int dep_count)
 {
-    return add(w, &(ChakraNode){.name = name, .kind = CHAKRA_COMPUTE, .micros = (uint64_t)llround(ps / PS_PER_US)}, deps,
-               dep_count);
+    return add(
+        w, &(ChakraNode){.name = name, .kind = CHAKRA_COMPUTE, .micros = (uint64_t)llround(ps / PS_PER_US)},
+        deps, dep_count);
 }
 
 static ChakraCollective collective_of(TraceClass kind)
@@ -64,18 +65,27 @@ static ChakraCollective collective_of(TraceClass kind)
 /* Around a ring of contexts: to the next one, from the one before. */
 static uint64_t add_ring(Walk *w, double bytes, const uint64_t *deps, int dep_count)
 {
-    const int64_t before = chakra_ranks_beside(w->ranks, w->rank, -1), next = chakra_ranks_beside(w->ranks, w->rank, 1);
+    const int64_t before = chakra_ranks_beside(w->ranks, w->rank, -1),
+                  next = chakra_ranks_beside(w->ranks, w->rank, 1);
     const int tag = w->rings++;
-    const ChakraNode sent = {.name = "ring send", .kind = CHAKRA_SEND, .bytes = llround(bytes), .from = (int)w->rank,
-                             .to = (int)next, .tag = tag},
-                     got = {.name = "ring receive", .kind = CHAKRA_RECEIVE, .bytes = llround(bytes),
-                            .from = (int)before, .to = (int)w->rank, .tag = tag};
+    const ChakraNode sent = {.name = "ring send",
+                             .kind = CHAKRA_SEND,
+                             .bytes = llround(bytes),
+                             .from = (int)w->rank,
+                             .to = (int)next,
+                             .tag = tag},
+                     got = {.name = "ring receive",
+                            .kind = CHAKRA_RECEIVE,
+                            .bytes = llround(bytes),
+                            .from = (int)before,
+                            .to = (int)w->rank,
+                            .tag = tag};
     const uint64_t both[] = {add(w, &sent, deps, dep_count), add(w, &got, deps, dep_count)};
     return add_compute(w, "ring", 0, both, 2);
 }
 
-static uint64_t add_collective(Walk *w, TraceClass kind, ChakraGroup group, double bytes, const uint64_t *deps,
-                               int dep_count)
+static uint64_t add_collective(Walk *w, TraceClass kind, ChakraGroup group, double bytes,
+                               const uint64_t *deps, int dep_count)
 {
     if (kind == TRACE_SEND_RECEIVE)
         return add_ring(w, bytes, deps, dep_count);
@@ -119,14 +129,15 @@ static uint64_t add_pass(Walk *w, const SimList *list, int64_t index, const GArr
         chakra_passes_pieces(w->passes, w->ranks, (SimTag)op->tag, op->stage, segment_of(w, list, index));
     const double whole_ps = chakra_computing_ps(&w->program->works[op->work]);
     g_autofree char *name = g_strdup_printf("%s %d", sim_tag_label((SimTag)op->tag), instr->microbatch);
-    g_autoptr(GArray) after = g_array_copy((GArray *)deps), beside = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) after = g_array_copy((GArray *)deps),
+                      beside = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     double done_ps = 0;
     for (guint i = 0; i < pieces->len; i++) {
         const ChakraPiece *piece = &g_array_index(pieces, ChakraPiece, i);
         const double until_ps = round(piece->until_frac * whole_ps / PS_PER_US) * PS_PER_US;
         if (until_ps > done_ps || (!piece->collective && beside->len == 0)) {
-            const uint64_t node =
-                add_compute(w, name, until_ps - done_ps, (const uint64_t *)(gpointer)after->data, (int)after->len);
+            const uint64_t node = add_compute(w, name, until_ps - done_ps,
+                                              (const uint64_t *)(gpointer)after->data, (int)after->len);
             g_array_set_size(after, 0);
             g_array_append_val(after, node);
             done_ps = until_ps;
@@ -193,12 +204,14 @@ static ChakraGroup group_of(const Walk *w, const SimOp *op)
 }
 
 /* Dense parameters among their replicas, and behind them experts among theirs. */
-static int groups_of(const Walk *w, const SimOp *op, const SimWork *work, ChakraGroup ret_groups[2], double ret_sent[2])
+static int groups_of(const Walk *w, const SimOp *op, const SimWork *work, ChakraGroup ret_groups[2],
+                     double ret_sent[2])
 {
     const ChakraGroup group = group_of(w, op);
     const ChakraGroup experts =
         group == CHAKRA_GROUP_GATHERS ? CHAKRA_GROUP_EXPERT_GATHERS : CHAKRA_GROUP_EXPERT_REPLICAS;
-    const double sent = (double)(work->scale_up_bytes + work->scale_out_bytes), second = (double)work->second_bytes;
+    const double sent = (double)(work->scale_up_bytes + work->scale_out_bytes),
+                 second = (double)work->second_bytes;
     int count = 0;
     if (work->part_ps[SIM_PART_DATA_COMM] <= 0)
         return 0;
@@ -235,7 +248,8 @@ static uint64_t add_other(Walk *w, const SimInstr *instr, const GArray *deps)
         befores = 1;
     }
     for (int i = 0; i < count; i++) {
-        node = add_collective(w, kind, groups[i], chakra_put_in(kind, chakra_ranks_size(w->ranks, groups[i]), sent[i]), before,
+        node = add_collective(w, kind, groups[i],
+                              chakra_put_in(kind, chakra_ranks_size(w->ranks, groups[i]), sent[i]), before,
                               befores);
         before = &node;
         befores = 1;
@@ -360,7 +374,8 @@ static GString *manifest(const Walk *w, const GArray *written)
     orr_jw_begin(&json, NULL, '{');
     orr_jw_int(&json, "ranks", w->report->gpus);
     orr_jw_text(&json, "note",
-                "A rank that was not written differs from one in tensor, context or data index. Its file has each rank of "
+                "A rank that was not written differs from one in tensor, context or data index. Its file has "
+                "each rank of "
                 "messages and groups moved by the difference of the two.");
     append_dimension(&json, "tensor", &at.tensor);
     append_dimension(&json, "context", &at.context);
@@ -385,8 +400,8 @@ static bool takes(const Report *report, bool all, GError **error)
         instrs += report->program.class_list[c].streams[SIM_STREAM_COMPUTE].count;
     instrs *= all ? report->gpus / MAX(1, report->program.classes) : 1;
     return instrs <= MOST_PACKETS ||
-           orr_fail(error, ORR_ERROR_INPUT, "%" G_GINT64_FORMAT " passes in all files; write one rank of each kind",
-                    instrs);
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "%" G_GINT64_FORMAT " passes in all files; write one rank of each kind", instrs);
 }
 
 bool chakra_write(const Report *report, const ChakraAsk *ask, GError **error)
@@ -408,7 +423,8 @@ bool chakra_write(const Report *report, const ChakraAsk *ask, GError **error)
     }
     g_autofree char *groups = chakra_ranks_json(w.ranks);
     g_autoptr(GString) json = g_string_new(groups), ranks = manifest(&w, written);
-    ok = ok && ask->put("step.json", json, ask->data, error) && ask->put("step.ranks.json", ranks, ask->data, error);
+    ok = ok && ask->put("step.json", json, ask->data, error) &&
+         ask->put("step.ranks.json", ranks, ask->data, error);
     chakra_passes_free(w.passes);
     chakra_ranks_free(w.ranks);
     g_string_free(w.out, TRUE);

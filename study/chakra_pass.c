@@ -45,7 +45,7 @@ static ChakraGroup group_of(const ChakraRanks *ranks, const TraceItem *item)
     if (item->ranks == chakra_ranks_size(ranks, CHAKRA_GROUP_EXPERT))
         return CHAKRA_GROUP_EXPERT;
     return item->ranks == chakra_ranks_size(ranks, CHAKRA_GROUP_EXPERT_TENSOR) ? CHAKRA_GROUP_EXPERT_TENSOR
-                                                                              : CHAKRA_GROUP_EXPERTS;
+                                                                               : CHAKRA_GROUP_EXPERTS;
 }
 
 static bool list_segments(ChakraPasses *passes, SimTag tag, int stage, int segment, GArray *items)
@@ -97,7 +97,8 @@ static void cut(const GArray *items, const ChakraRanks *ranks, GArray *pieces)
     }
 }
 
-const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *ranks, SimTag tag, int stage, int segment)
+const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *ranks, SimTag tag, int stage,
+                                   int segment)
 {
     const gint64 key = ((gint64)tag << 48) + ((gint64)stage << 24) + segment + 1;
     GArray *pieces = g_hash_table_lookup(passes->kept, &key);
@@ -144,9 +145,9 @@ TraceClass chakra_reduce_class(const Report *report)
 
 const char *chakra_lacks(const Report *report)
 {
-    return report->kinds.count > 0                  ? "replicas of several kinds"
-           : spec_offloads(&report->spec->offload)  ? "offload"
+    return report->kinds.count > 0                      ? "replicas of several kinds"
+           : spec_offloads(&report->spec->offload)      ? "offload"
            : report->spec->parallel.servers.servers > 0 ? "parameter servers"
-           : report->spec->model.list.text != NULL  ? "a model that is a list of layers"
-                                                    : NULL;
+           : report->spec->model.list.text != NULL      ? "a model that is a list of layers"
+                                                        : NULL;
 }

@@ -18,7 +18,8 @@ typedef struct ChakraPasses ChakraPasses;
 ChakraPasses *chakra_passes_new(const Report *report);
 void chakra_passes_free(ChakraPasses *passes);
 /* ChakraPiece in their order, kept; the last is no collective. `segment` -1: the whole stage. */
-const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *ranks, SimTag tag, int stage, int segment);
+const GArray *chakra_passes_pieces(ChakraPasses *passes, const ChakraRanks *ranks, SimTag tag, int stage,
+                                   int segment);
 
 /* Of a work, without what it waits for communication. */
 double chakra_computing_ps(const SimWork *work);

@@ -34,7 +34,8 @@ static int index_in(const SpecDimension *dimension, int64_t rank)
 }
 
 /* Along which dimensions the members of a group differ; how many. */
-static int dimensions_of(const ChakraRanks *ranks, ChakraGroup group, SpecDimension ret_dimensions[MOST_DIMENSIONS])
+static int dimensions_of(const ChakraRanks *ranks, ChakraGroup group,
+                         SpecDimension ret_dimensions[MOST_DIMENSIONS])
 {
     const SpecPlacement *at = &ranks->at;
     switch (group) {

@@ -8,8 +8,8 @@ typedef enum {
     CHAKRA_GROUP_ALL,
     CHAKRA_GROUP_TENSOR,
     CHAKRA_GROUP_CONTEXT,
-    CHAKRA_GROUP_REPLICAS, /* where gradients are reduced ... */
-    CHAKRA_GROUP_GATHERS,  /* ... and parameters gathered, at the same time */
+    CHAKRA_GROUP_REPLICAS,        /* where gradients are reduced ... */
+    CHAKRA_GROUP_GATHERS,         /* ... and parameters gathered, at the same time */
     CHAKRA_GROUP_EXPERT_REPLICAS, /* the same of experts */
     CHAKRA_GROUP_EXPERT_GATHERS,
     CHAKRA_GROUP_EXPERT,

@@ -43,14 +43,15 @@ static void write_binds(const Explanation *explanation, int *number, GString *ou
         sentence(out, number, "The pipeline bubble binds most: ranks wait for %.0f %% of the step.",
                  100 * first->share);
     else
-        sentence(out, number,
-                 "What binds most is %s: %.0f %% of the step scales with it (simulated with 10 %% more of it).",
-                 first->words, 100 * first->share);
-    if (others->len > 0 && percents > 100)
         sentence(
             out, number,
-            "Then come %s. These add up to more than 100 %%, because overlapped work counts under each resource.",
-            others->str);
+            "What binds most is %s: %.0f %% of the step scales with it (simulated with 10 %% more of it).",
+            first->words, 100 * first->share);
+    if (others->len > 0 && percents > 100)
+        sentence(out, number,
+                 "Then come %s. These add up to more than 100 %%, because overlapped work counts under each "
+                 "resource.",
+                 others->str);
     else if (others->len > 0)
         sentence(out, number, "Then come %s. The rest cannot be put down to a single resource.", others->str);
     else

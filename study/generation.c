@@ -10,9 +10,10 @@
 
 enum { LABEL_COLUMN = 14 };
 
-static const char *const part_keys[COST_DECODE_PART_COUNT] = {"products_s", "attention_s", "comm_s", "small_s", "host_s"};
-static const char *const part_labels[COST_DECODE_PART_COUNT] = {"products", "attention", "communication", "small kernels",
-                                                                "host and gaps"};
+static const char *const part_keys[COST_DECODE_PART_COUNT] = {"products_s", "attention_s", "comm_s",
+                                                              "small_s", "host_s"};
+static const char *const part_labels[COST_DECODE_PART_COUNT] = {"products", "attention", "communication",
+                                                                "small kernels", "host and gaps"};
 
 static bool holds(const Generation *generation, GError **error)
 {
@@ -22,20 +23,22 @@ static bool holds(const Generation *generation, GError **error)
         parts += result->part_s[part];
     const bool adds = fabs(parts - result->decode_s) <= 1e-9 * result->decode_s &&
                       fabs(result->decode_s + result->prefill_s - result->seconds) <= 1e-9 * result->seconds;
-    const bool bounded = result->mean_batch <= result->most_batch && result->most_batch <= result->sequences &&
-                         result->tail_s <= result->seconds;
+    const bool bounded = result->mean_batch <= result->most_batch &&
+                         result->most_batch <= result->sequences && result->tail_s <= result->seconds;
     return (adds && bounded) ||
            orr_fail(error, ORR_ERROR_INTERNAL, "generation: %s",
                     adds ? "more sequences at once than there are" : "its parts do not add up");
 }
 
-bool generation_run(const Spec *spec, const CostGenerateAsk *ask, bool check, Generation *ret_generation, GError **error)
+bool generation_run(const Spec *spec, const CostGenerateAsk *ask, bool check, Generation *ret_generation,
+                    GError **error)
 {
     *ret_generation = (Generation){.spec = spec, .ask = ask};
     if (spec->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
-                        spec->execution.framework.name);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
+            spec->execution.framework.name);
     return cost_decode_init(spec, cost_generate_most(spec, ask), &ret_generation->decode, error) &&
            cost_generate(&ret_generation->decode, ask, &ret_generation->result, error) &&
            (!check || holds(ret_generation, error));
@@ -57,8 +60,8 @@ static void write_layout(const Generation *generation, GString *out)
     const Spec *spec = generation->spec;
     const SpecParallel *parallel = &spec->parallel;
     const CostDecode *decode = &generation->decode;
-    entry(out, "Model", "%s, %s, %s", spec->model.name, spec_word(&spec_words_precision, (int)spec->training.precision),
-          spec->execution.framework.name);
+    entry(out, "Model", "%s, %s, %s", spec->model.name,
+          spec_word(&spec_words_precision, (int)spec->training.precision), spec->execution.framework.name);
     entry(out, "Replicas", "%d of %d GPUs: tensor %d, pipeline %d, expert %d; %s", decode->replicas,
           parallel->tensor * decode->pipeline, parallel->tensor, decode->pipeline, parallel->expert,
           spec->cluster.accelerator.name);
@@ -69,8 +72,9 @@ static void write_memory(const Generation *generation, GString *out)
     char tokens[ORR_TEXT_SIZE];
     const CostDecode *decode = &generation->decode;
     const double capacity = generation->result.capacity_tokens;
-    entry(out, "Memory", "weights %.1f GiB, work %.1f, caches %.1f of %.1f GiB a GPU", decode->weights_bytes / GIB,
-          decode->work_bytes / GIB, decode->cache_bytes / GIB, generation->spec->cluster.accelerator.memory_bytes / GIB);
+    entry(out, "Memory", "weights %.1f GiB, work %.1f, caches %.1f of %.1f GiB a GPU",
+          decode->weights_bytes / GIB, decode->work_bytes / GIB, decode->cache_bytes / GIB,
+          generation->spec->cluster.accelerator.memory_bytes / GIB);
     if (isinf(capacity))
         entry(out, "Caches", "hold windows alone: %.1f KiB a sequence", decode->sequence_bytes / 1024);
     else
@@ -80,12 +84,13 @@ static void write_memory(const Generation *generation, GString *out)
 
 void generation_text(const Generation *generation, GString *out)
 {
-    char seconds[ORR_TEXT_SIZE], prefill[ORR_TEXT_SIZE], decode[ORR_TEXT_SIZE], tail[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    char seconds[ORR_TEXT_SIZE], prefill[ORR_TEXT_SIZE], decode[ORR_TEXT_SIZE], tail[ORR_TEXT_SIZE],
+        tokens[ORR_TEXT_SIZE];
     const CostGenerated *result = &generation->result;
     const CostGenerateAsk *ask = generation->ask;
     write_layout(generation, out);
-    entry(out, "Answers", "%.0f prompts of %.0f tokens, %.0f each, of %.0f tokens on average, at most %.0f", ask->prompts,
-          ask->prompt_tokens, ask->samples_per_prompt, orr_lengths_mean(&ask->answers),
+    entry(out, "Answers", "%.0f prompts of %.0f tokens, %.0f each, of %.0f tokens on average, at most %.0f",
+          ask->prompts, ask->prompt_tokens, ask->samples_per_prompt, orr_lengths_mean(&ask->answers),
           ask->answers.tokens[ask->answers.count - 1]);
     write_memory(generation, out);
     g_string_append_c(out, '\n');
@@ -195,18 +200,20 @@ bool generation_table(const Spec *spec, const GenerationTable *table, bool json,
     for (int b = 0; b < table->batch_count; b++)
         most = fmax(most, table->batches[b]);
     if (spec->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
-                        spec->execution.framework.name);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
+            spec->execution.framework.name);
     if (!cost_decode_init(spec, most, &decode, error))
         return false;
-    g_autofree double *rates = g_new0(double, (gsize)table->batch_count * (gsize)table->context_count);
+    g_autofree double *rates = g_new0(double, (gsize)table->batch_count *(gsize)table->context_count);
     for (int i = 0; i < table->batch_count * table->context_count; i++) {
-        const double batch = table->batches[i / table->context_count], tokens = batch * table->contexts[i % table->context_count];
+        const double batch = table->batches[i / table->context_count],
+                     tokens = batch * table->contexts[i % table->context_count];
         const CostDecodeTime time = cost_decode_step(&decode, batch, tokens);
         if (tokens <= cost_decode_capacity_tokens(&decode, batch))
-            rates[i] = batch * (1 + spec->execution.framework.engine.drafted_tokens) / cost_decode_total_s(&time) /
-                       (spec->parallel.tensor * decode.pipeline);
+            rates[i] = batch * (1 + spec->execution.framework.engine.drafted_tokens) /
+                       cost_decode_total_s(&time) / (spec->parallel.tensor * decode.pipeline);
     }
     if (json)
         table_json(table, rates, out);

@@ -19,12 +19,14 @@ typedef struct Generation {
 } Generation;
 
 /* Answers the question, and checks what it comes to where `check` is set: parts add up, no cache is overfull. */
-bool generation_run(const Spec *spec, const CostGenerateAsk *ask, bool check, Generation *ret_generation, GError **error);
+bool generation_run(const Spec *spec, const CostGenerateAsk *ask, bool check, Generation *ret_generation,
+                    GError **error);
 
 void generation_text(const Generation *generation, GString *out);
 void generation_json(const Generation *generation, GString *out);
 
 /* A table alone: rows are batches, columns contexts. */
-bool generation_table(const Spec *spec, const GenerationTable *table, bool json, GString *out, GError **error);
+bool generation_table(const Spec *spec, const GenerationTable *table, bool json, GString *out,
+                      GError **error);
 
 #endif

@@ -63,7 +63,8 @@ static Part part_of(Writer *w, const GArray *pieces, guint index, double whole_p
 {
     const ChakraPiece *piece = &g_array_index(pieces, ChakraPiece, index);
     const double before_frac = index > 0 ? g_array_index(pieces, ChakraPiece, index - 1).until_frac : 0;
-    const double begin_ns = round(before_frac * whole_ps / PS_PER_NS), end_ns = round(piece->until_frac * whole_ps / PS_PER_NS);
+    const double begin_ns = round(before_frac * whole_ps / PS_PER_NS),
+                 end_ns = round(piece->until_frac * whole_ps / PS_PER_NS);
     Part part = {fmax(0, end_ns - begin_ns), NULL, 0};
     if (!piece->collective)
         return part;
@@ -71,7 +72,8 @@ static Part part_of(Writer *w, const GArray *pieces, guint index, double whole_p
     const int ranks = chakra_ranks_size(w->ranks, piece->group);
     part.word = word_of(piece->kind, experts);
     part.bytes = piece->bytes * (piece->kind == TRACE_ALL_GATHER ? ranks : 1);
-    w->unknown |= part.word == NULL || (!experts && ranks != chakra_ranks_size(w->ranks, CHAKRA_GROUP_TENSOR));
+    w->unknown |=
+        part.word == NULL || (!experts && ranks != chakra_ranks_size(w->ranks, CHAKRA_GROUP_TENSOR));
     return part;
 }
 
@@ -81,9 +83,11 @@ static void add_segment(Writer *w, int stage, int index)
     const SimStage *own = &w->report->plan.stages[stage];
     const SimSegment *segment = &own->segments[index];
     const GArray *ahead = chakra_passes_pieces(w->passes, w->ranks, SIM_TAG_FORWARD, stage, index),
-                 *back = chakra_passes_pieces(w->passes, w->ranks, SIM_TAG_BACKWARD, stage, own->segment_count - 1 - index);
+                 *back = chakra_passes_pieces(w->passes, w->ranks, SIM_TAG_BACKWARD, stage,
+                                              own->segment_count - 1 - index);
     const double ahead_ps = chakra_computing_ps(&segment->forward),
-                 back_ps = chakra_computing_ps(&segment->recompute) + chakra_computing_ps(&segment->backward_input) +
+                 back_ps = chakra_computing_ps(&segment->recompute) +
+                           chakra_computing_ps(&segment->backward_input) +
                            chakra_computing_ps(&segment->backward_weight);
     const guint lines = MAX(ahead->len, back->len);
     for (guint i = 0; i < lines; i++) {
@@ -100,8 +104,8 @@ static void add_segment(Writer *w, int stage, int index)
 static void add_data(Writer *w, const char *name, TraceClass kind, const SimWork *work)
 {
     static const ChakraGroup groups[] = {CHAKRA_GROUP_REPLICAS, CHAKRA_GROUP_EXPERT_REPLICAS};
-    const double sent[] = {
-        (double)(work->scale_up_bytes + work->scale_out_bytes - work->second_bytes), (double)work->second_bytes};
+    const double sent[] = {(double)(work->scale_up_bytes + work->scale_out_bytes - work->second_bytes),
+                           (double)work->second_bytes};
     for (int i = 0; i < 2; i++) {
         const int ranks = chakra_ranks_size(w->ranks, groups[i]);
         if (sent[i] <= 0 || ranks < 2)
@@ -128,7 +132,8 @@ static int stage_at(const SimPlan *plan, int chunk)
 
 static void add_reduces(Writer *w, int stage, int index)
 {
-    add_data(w, "grad_reduce", chakra_reduce_class(w->report), &w->report->plan.stages[stage].segments[index].grad_reduce);
+    add_data(w, "grad_reduce", chakra_reduce_class(w->report),
+             &w->report->plan.stages[stage].segments[index].grad_reduce);
 }
 
 /* Gradients are reduced behind their layer where that overlaps; what stands first in the file runs last. */
@@ -151,7 +156,8 @@ static void add_step(Writer *w)
                 if (m > 0 || plan->overlap_grad_reduce)
                     add_segment(w, stage, i);
             }
-            for (int i = 0; m == 0 && !plan->overlap_grad_reduce && i < plan->stages[stage].segment_count; i++)
+            for (int i = 0; m == 0 && !plan->overlap_grad_reduce && i < plan->stages[stage].segment_count;
+                 i++)
                 add_segment(w, stage, i);
         }
 }
@@ -165,8 +171,8 @@ static bool takes(const Writer *w, GError **error)
     const int expert_tensor = chakra_ranks_size(w->ranks, CHAKRA_GROUP_EXPERT_TENSOR);
     int64_t segments = 0;
     const char *what = chakra_lacks(w->report);
-    what = what != NULL ? what
-           : plan->zero >= 3 ? "gathers of parameters in forwards (parallel.zero 3)"
+    what = what != NULL                 ? what
+           : plan->zero >= 3            ? "gathers of parameters in forwards (parallel.zero 3)"
            : spec->parallel.context > 1 ? "rings of contexts (parallel.context)"
            : expert_tensor > 1 && chakra_ranks_size(w->ranks, CHAKRA_GROUP_EXPERT) > 1
                ? "experts that are split over tensor and expert ranks at once"
@@ -186,13 +192,13 @@ static void append_header(const Writer *w, GString *out)
 {
     const SimPlan *plan = &w->report->plan;
     const SimWork *send = &plan->stages[0].send_next;
-    g_string_append_printf(out,
-                           "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: %d ep: %d pp: %d vpp: %d ga: %d "
-                           "all_gpus: %d checkpoints: 0 checkpoint_initiates: 0 pp_comm: %" G_GINT64_FORMAT "\n",
-                           chakra_ranks_size(w->ranks, CHAKRA_GROUP_TENSOR),
-                           chakra_ranks_size(w->ranks, CHAKRA_GROUP_EXPERT), plan->shape.ranks, plan->shape.chunks,
-                           plan->shape.microbatches, w->report->gpus,
-                           plan->shape.ranks > 1 ? send->scale_up_bytes + send->scale_out_bytes : 0);
+    g_string_append_printf(
+        out,
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: %d ep: %d pp: %d vpp: %d ga: %d "
+        "all_gpus: %d checkpoints: 0 checkpoint_initiates: 0 pp_comm: %" G_GINT64_FORMAT "\n",
+        chakra_ranks_size(w->ranks, CHAKRA_GROUP_TENSOR), chakra_ranks_size(w->ranks, CHAKRA_GROUP_EXPERT),
+        plan->shape.ranks, plan->shape.chunks, plan->shape.microbatches, w->report->gpus,
+        plan->shape.ranks > 1 ? send->scale_up_bytes + send->scale_out_bytes : 0);
     g_string_append_printf(out, "%" G_GINT64_FORMAT "\n", w->count);
 }
 
@@ -204,9 +210,10 @@ bool simai_write(const Report *report, GString *out, GError **error)
         w.passes = chakra_passes_new(report);
         add_step(&w);
         chakra_passes_free(w.passes);
-        ok = !w.unknown || orr_fail(error, ORR_ERROR_INPUT,
-                                    "SimAI's workload has no words for a collective of this step: its layers talk in "
-                                    "tensor and expert groups, by all-reduce, all-gather, reduce-scatter or all-to-all");
+        ok = !w.unknown ||
+             orr_fail(error, ORR_ERROR_INPUT,
+                      "SimAI's workload has no words for a collective of this step: its layers talk in "
+                      "tensor and expert groups, by all-reduce, all-gather, reduce-scatter or all-to-all");
     }
     if (ok) {
         append_header(&w, out);

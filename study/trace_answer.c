@@ -13,7 +13,8 @@ enum { NAME_LENGTH = 72 };
 
 static bool is_backward(const char *name)
 {
-    static const char *const words[] = {"bwd", "backward", "Backward", "gammabeta", "GammaBeta", "GradInput", "_dgrad"};
+    static const char *const words[] = {"bwd",       "backward",  "Backward", "gammabeta",
+                                        "GammaBeta", "GradInput", "_dgrad"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         if (strstr(name, words[i]) != NULL)
             return true;
@@ -116,7 +117,8 @@ static bool has_size(const TraceRank *rank, const TraceKernel *kernel)
 }
 
 /* Classes of which no kernel has a size and each step has as many as the prediction: the n-th is the n-th. */
-static void find_ordered(const TraceRank *rank, const bool *in_step, const Orders *orders, bool ret_ordered[TRACE_CLASSES])
+static void find_ordered(const TraceRank *rank, const bool *in_step, const Orders *orders,
+                         bool ret_ordered[TRACE_CLASSES])
 {
     gsize counts[TRACE_CLASSES] = {0};
     for (int kind = 0; kind < TRACE_CLASSES; kind++)
@@ -135,7 +137,8 @@ static void find_ordered(const TraceRank *rank, const bool *in_step, const Order
 }
 
 /* `orders`: of the prediction that a measured rank is compared with; NULL: none, or the rank is the prediction. */
-static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compared, bool predicted, const Orders *orders)
+static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compared, bool predicted,
+                     const Orders *orders)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);

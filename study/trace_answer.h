@@ -21,7 +21,7 @@ typedef struct TraceAnswer {
     const GPtrArray *ranks; /* borrowed */
     TraceSums measured, predicted;
     bool compared;
-    GArray *ops; /* TraceOpRow: by error, largest first; by time where nothing is predicted */
+    GArray *ops;                /* TraceOpRow: by error, largest first; by time where nothing is predicted */
     double error_s, absolute_s; /* of the classes' differences: their sum, and of their sizes */
     double unmatched_measured_s, unmatched_predicted_s;
     bool cancelled; /* |error_s| < absolute_s / 3: right by cancellation, where the sum is right at all */

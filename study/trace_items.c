@@ -57,13 +57,11 @@ const char *trace_collective_kernel(TraceClass kind)
 
 static TraceClass collective_class(CostCollectiveOp op)
 {
-    static const TraceClass kinds[COST_COLLECTIVE_COUNT] = {[COST_ALL_REDUCE] = TRACE_ALL_REDUCE,
-                                                            [COST_ALL_GATHER] = TRACE_ALL_GATHER,
-                                                            [COST_REDUCE_SCATTER] = TRACE_REDUCE_SCATTER,
-                                                            [COST_ALL_TO_ALL] = TRACE_ALL_TO_ALL,
-                                                            [COST_BROADCAST] = TRACE_OTHER_COLLECTIVE,
-                                                            [COST_REDUCE] = TRACE_OTHER_COLLECTIVE,
-                                                            [COST_SEND_RECV] = TRACE_SEND_RECEIVE};
+    static const TraceClass kinds[COST_COLLECTIVE_COUNT] = {
+        [COST_ALL_REDUCE] = TRACE_ALL_REDUCE,         [COST_ALL_GATHER] = TRACE_ALL_GATHER,
+        [COST_REDUCE_SCATTER] = TRACE_REDUCE_SCATTER, [COST_ALL_TO_ALL] = TRACE_ALL_TO_ALL,
+        [COST_BROADCAST] = TRACE_OTHER_COLLECTIVE,    [COST_REDUCE] = TRACE_OTHER_COLLECTIVE,
+        [COST_SEND_RECV] = TRACE_SEND_RECEIVE};
     return kinds[op];
 }
 
@@ -84,10 +82,10 @@ static TraceClass class_of(const CostOp *op)
 /* As PyTorch would have called it: a matrix product of these sizes. */
 static int32_t product_op(TraceRank *rank, const double size[3], double groups)
 {
-    g_autofree char *dims = groups > 1 ? g_strdup_printf("[[%.0f,%.0f,%.0f],[%.0f,%.0f,%.0f]]", groups, size[0],
-                                                         size[2], groups, size[2], size[1])
-                                       : g_strdup_printf("[[%.0f,%.0f],[%.0f,%.0f]]", size[0], size[2], size[2],
-                                                         size[1]);
+    g_autofree char *dims =
+        groups > 1 ? g_strdup_printf("[[%.0f,%.0f,%.0f],[%.0f,%.0f,%.0f]]", groups, size[0], size[2], groups,
+                                     size[2], size[1])
+                   : g_strdup_printf("[[%.0f,%.0f],[%.0f,%.0f]]", size[0], size[2], size[2], size[1]);
     return trace_rank_op(rank, groups > 1 ? "aten::bmm" : "aten::mm", dims, "");
 }
 
@@ -111,7 +109,8 @@ static void part_size(const CostOp *op, CostPass pass, int part, double size[3],
     size[divided[pass]] *= *ret_share;
 }
 
-static void add_products(TraceItems *items, const CostOp *op, CostPass pass, const TraceItem *all, GArray *out)
+static void add_products(TraceItems *items, const CostOp *op, CostPass pass, const TraceItem *all,
+                         GArray *out)
 {
     const int parts = MAX(count_parts(op), 1);
     for (int part = 0; part < parts; part++) {
@@ -137,8 +136,8 @@ static void add_alike(const CostOp *op, const TraceItem *all, GArray *out)
         g_array_append_val(out, item);
 }
 
-static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step, CostPass pass, const char *word,
-                   GArray *out)
+static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step, CostPass pass,
+                   const char *word, GArray *out)
 {
     const TraceClass kind = class_of(op);
     TraceItem item = {.kind = kind, .seconds = step->gpu_s, .gap_s = step->gap_s, .under = -1};
@@ -163,8 +162,8 @@ static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step
 
 /* --- one pass --- */
 
-static void add_list(TraceItems *items, const CostOps *ops, const bool *again, CostPass pass, const char *word,
-                     GArray *out)
+static void add_list(TraceItems *items, const CostOps *ops, const bool *again, CostPass pass,
+                     const char *word, GArray *out)
 {
     g_autofree CostPassSteps *steps = g_new(CostPassSteps, 1);
     int first[COST_MAX_OPS];
@@ -257,7 +256,8 @@ bool trace_items_add(TraceItems *items, int stage, int segment, SimTag tag, GArr
     } else {
         /* behind the layers: the modules of multi-token prediction with a head each, and the head */
         if (segment + 1 < own->segment_count)
-            add_passes(items, other_piece(items, PIECE_MTP, cost_recompute_extent(spec, own->layers)), tag, out);
+            add_passes(items, other_piece(items, PIECE_MTP, cost_recompute_extent(spec, own->layers)), tag,
+                       out);
         add_passes(items, other_piece(items, PIECE_HEAD, COST_RECOMPUTE_OP_NONE), tag, out);
     }
     return true;

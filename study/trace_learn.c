@@ -45,16 +45,12 @@ static double *excess_of(SpecRecipeLearned *learned, TraceClass kind)
 
 static const char *key_of(TraceClass kind)
 {
-    static const char *const keys[TRACE_CLASSES] = {[TRACE_PRODUCTS] = "products_excess_frac",
-                                                    [TRACE_ATTENTION] = "attention_excess_frac",
-                                                    [TRACE_NORMS] = "norms_excess_frac",
-                                                    [TRACE_ELEMENTWISE] = "elementwise_excess_frac",
-                                                    [TRACE_OPTIMIZER] = "optimizer_excess_frac",
-                                                    [TRACE_ALL_REDUCE] = "all_reduce_excess_frac",
-                                                    [TRACE_ALL_GATHER] = "all_gather_excess_frac",
-                                                    [TRACE_REDUCE_SCATTER] = "reduce_scatter_excess_frac",
-                                                    [TRACE_ALL_TO_ALL] = "all_to_all_excess_frac",
-                                                    [TRACE_SEND_RECEIVE] = "send_receive_excess_frac"};
+    static const char *const keys[TRACE_CLASSES] = {
+        [TRACE_PRODUCTS] = "products_excess_frac",     [TRACE_ATTENTION] = "attention_excess_frac",
+        [TRACE_NORMS] = "norms_excess_frac",           [TRACE_ELEMENTWISE] = "elementwise_excess_frac",
+        [TRACE_OPTIMIZER] = "optimizer_excess_frac",   [TRACE_ALL_REDUCE] = "all_reduce_excess_frac",
+        [TRACE_ALL_GATHER] = "all_gather_excess_frac", [TRACE_REDUCE_SCATTER] = "reduce_scatter_excess_frac",
+        [TRACE_ALL_TO_ALL] = "all_to_all_excess_frac", [TRACE_SEND_RECEIVE] = "send_receive_excess_frac"};
     return keys[kind];
 }
 
@@ -71,7 +67,8 @@ static double fit_classes(const TraceSums *measured, const TraceSums *predicted,
     double farthest = 0;
     for (int kind = 0; kind < TRACE_CLASSES; kind++) {
         double *excess = excess_of(learned, (TraceClass)kind);
-        const double one_s = class_s(measured, (TraceClass)kind), other_s = class_s(predicted, (TraceClass)kind);
+        const double one_s = class_s(measured, (TraceClass)kind),
+                     other_s = class_s(predicted, (TraceClass)kind);
         if (excess == NULL || one_s <= 0 || other_s <= 0)
             continue;
         *excess = CLAMP((1 + *excess) * one_s / other_s - 1, LEAST_EXCESS, MOST_EXCESS);
@@ -89,7 +86,8 @@ static double compute_kernels(const TraceSums *sums)
 }
 
 /* Idle time: gaps go to every kernel where no other stage can cause them; the rest is of the step. */
-static double fit_idle(const TraceSums *measured, const TraceSums *predicted, const Spec *spec, SpecRecipeHost *host)
+static double fit_idle(const TraceSums *measured, const TraceSums *predicted, const Spec *spec,
+                       SpecRecipeHost *host)
 {
     double gaps_s = measured->fall_s[TRACE_FALL_GAPS] - predicted->fall_s[TRACE_FALL_GAPS],
            late_s = measured->fall_s[TRACE_FALL_HOST] - predicted->fall_s[TRACE_FALL_HOST];
@@ -240,10 +238,11 @@ static void text_of_classes(const TraceLearned *learned, GString *out)
 void trace_learned_text(const TraceLearned *learned, GString *out)
 {
     text_of_classes(learned, out);
-    g_string_append_printf(out,
-                           "\n  gap between two kernels %.3f us, of a step with nothing running %.3f ms\n"
-                           "  step: measured %.6g s, predicted %.6g s before (%+.1f %%), %.6g s with it (%+.1f %%)\n",
-                           learned->kernel_gap_s * 1e6, learned->step_overhead_s * 1e3, learned->measured_s,
-                           learned->before_s, 100 * (learned->before_s / learned->measured_s - 1), learned->after_s,
-                           100 * (learned->after_s / learned->measured_s - 1));
+    g_string_append_printf(
+        out,
+        "\n  gap between two kernels %.3f us, of a step with nothing running %.3f ms\n"
+        "  step: measured %.6g s, predicted %.6g s before (%+.1f %%), %.6g s with it (%+.1f %%)\n",
+        learned->kernel_gap_s * 1e6, learned->step_overhead_s * 1e3, learned->measured_s, learned->before_s,
+        100 * (learned->before_s / learned->measured_s - 1), learned->after_s,
+        100 * (learned->after_s / learned->measured_s - 1));
 }

@@ -16,8 +16,9 @@ typedef struct TraceLearned {
     SpecRecipeLearned learned;
     double kernel_gap_s, step_overhead_s;
     double measured_s, before_s, after_s; /* a step: of the trace, and predicted without and with it */
-    double spread_frac[TRACE_CLASSES];    /* how ops of a class differ from its factor, weighted by time; NAN: one op or none */
-    double kernels[TRACE_CLASSES];        /* measured, a step */
+    double spread_frac
+        [TRACE_CLASSES]; /* how ops of a class differ from its factor, weighted by time; NAN: one op or none */
+    double kernels[TRACE_CLASSES]; /* measured, a step */
 } TraceLearned;
 
 /* `spec` is complete (no "auto") and describes the run that was traced. */

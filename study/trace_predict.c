@@ -19,7 +19,8 @@ typedef struct Predictor {
     int64_t computed_ps; /* when the compute stream was last busy */
 } Predictor;
 
-static TraceKernel *add_kernel(Predictor *p, const TraceItem *item, int stream, double begin_ps, double dur_ps)
+static TraceKernel *add_kernel(Predictor *p, const TraceItem *item, int stream, double begin_ps,
+                               double dur_ps)
 {
     const int64_t begin = llround(begin_ps);
     const TraceKernel kernel = {.begin_ps = begin,
@@ -63,8 +64,9 @@ static Stretch stretch_of(const Predictor *p, const SimSpan *span, const SimWork
         alone_ps += (double)work->part_ps[part];
     const double slower = alone_ps > 0 ? (double)(span->end_ps - span->start_ps) / alone_ps : 1;
     const double compute_ps = (double)(work->part_ps[SIM_PART_COMPUTE] + work->part_ps[SIM_PART_RECOMPUTE]);
-    const double comm_ps = (double)(work->part_ps[SIM_PART_TENSOR_COMM] +
-                                    work->part_ps[SIM_PART_CONTEXT_COMM] + work->part_ps[SIM_PART_EXPERT_COMM]);
+    const double comm_ps =
+        (double)(work->part_ps[SIM_PART_TENSOR_COMM] + work->part_ps[SIM_PART_CONTEXT_COMM] +
+                 work->part_ps[SIM_PART_EXPERT_COMM]);
     const double exposed = exposed_s > 0 ? fmin(1, comm_ps / (exposed_s * PS_PER_S)) : 0;
     const double rest_ps = fmax(0, comm_ps - exposed * exposed_s * PS_PER_S);
     return (Stretch){.kernels = kernels_s > 0 ? slower * compute_ps / (kernels_s * PS_PER_S) : 0,
@@ -266,7 +268,8 @@ static void add_stream(Predictor *p, const ReportSpans *index, int rank, int str
     for (int64_t at = 0; at < spans->len;) {
         const SimSpan *const *first = (const SimSpan *const *)(gpointer)&spans->pdata[at];
         const int64_t count = spans_of_pass(first, spans->len - at);
-        if (stream == SIM_STREAM_COMPUTE && first[0]->tag <= SIM_TAG_FORWARD_BACKWARD && first[0]->stage >= 0) {
+        if (stream == SIM_STREAM_COMPUTE && first[0]->tag <= SIM_TAG_FORWARD_BACKWARD &&
+            first[0]->stage >= 0) {
             add_segments(p, first, count);
             at += count;
         } else {

@@ -100,7 +100,8 @@ static Edge pop(GArray *heap)
     swap(heap, 0, heap->len - 1);
     g_array_set_size(heap, heap->len - 1);
     for (guint i = 0, next = 1; next < heap->len; i = next, next = 2 * i + 1) {
-        if (next + 1 < heap->len && is_before(&g_array_index(heap, Edge, next + 1), &g_array_index(heap, Edge, next)))
+        if (next + 1 < heap->len &&
+            is_before(&g_array_index(heap, Edge, next + 1), &g_array_index(heap, Edge, next)))
             next++;
         if (!is_before(&g_array_index(heap, Edge, next), &g_array_index(heap, Edge, i)))
             break;

@@ -29,9 +29,9 @@ typedef struct TraceSums {
     double step_s;
     double class_s[TRACE_CLASSES], class_kernels[TRACE_CLASSES];
     double class_wait_s[TRACE_CLASSES]; /* of class_s: collectives wait for their last rank */
-    double fall_s[TRACE_FALLS]; /* add up to step_s */
-    double beside_s;            /* of the computing time: communication ran beside it */
-    double communication_s;     /* any collective or message ran */
+    double fall_s[TRACE_FALLS];         /* add up to step_s */
+    double beside_s;                    /* of the computing time: communication ran beside it */
+    double communication_s;             /* any collective or message ran */
 } TraceSums;
 
 TraceSums trace_sums(const TraceRank *rank);

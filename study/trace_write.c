@@ -46,7 +46,8 @@ static void put_row(OrrTable *table, const char *label, double kernels, double m
         ms_cell(cells[2], predicted_s);
         frac_cell(cells[3], error_frac(measured_s, predicted_s));
     } else {
-        g_snprintf(cells[2], ORR_TEXT_SIZE, "%.1f %%", 100 * measured_s / MAX(answer->measured.step_s, 1e-15));
+        g_snprintf(cells[2], ORR_TEXT_SIZE, "%.1f %%",
+                   100 * measured_s / MAX(answer->measured.step_s, 1e-15));
         g_strlcpy(cells[3], "", ORR_TEXT_SIZE);
     }
     const char *row[COLUMNS] = {label, cells[0], cells[1], cells[2], cells[3]};
@@ -82,7 +83,8 @@ static void write_head(const TraceAnswer *answer, GString *out)
     report_page_entry(out, "trace", LABEL_COLUMN, what->str);
     orr_text_seconds(step, answer->measured.step_s);
     g_string_printf(what, "%s%s", step,
-                    answer->measured.marked ? "" : " (no ProfilerStep is marked: all of the trace is one step)");
+                    answer->measured.marked ? ""
+                                            : " (no ProfilerStep is marked: all of the trace is one step)");
     if (answer->measured.steps > 1)
         g_string_append_printf(what, ", the mean of %d", answer->measured.steps);
     report_page_entry(out, "step", LABEL_COLUMN, what->str);
@@ -137,20 +139,23 @@ static void write_fall(const TraceAnswer *answer, GString *out)
 
 static void write_ops(const TraceAnswer *answer, GString *out)
 {
-    OrrTable *table = table_of(answer, answer->compared ? "ops, largest difference first" : "kernels, longest first");
+    OrrTable *table =
+        table_of(answer, answer->compared ? "ops, largest difference first" : "kernels, longest first");
     for (guint i = 0; i < answer->ops->len && i < SHOWN_OPS; i++) {
         const TraceOpRow *row = &g_array_index(answer->ops, TraceOpRow, i);
         put_row(table, row->text, row->measured_kernels, row->measured_s, row->predicted_s, answer);
     }
     finish_table(table, out);
     if (answer->compared)
-        report_page_say(out, 2, "Met by no predicted op: %.3f ms measured. Met by no measured one: %.3f ms predicted.",
-                        answer->unmatched_measured_s * MS_PER_S, answer->unmatched_predicted_s * MS_PER_S);
+        report_page_say(
+            out, 2, "Met by no predicted op: %.3f ms measured. Met by no measured one: %.3f ms predicted.",
+            answer->unmatched_measured_s * MS_PER_S, answer->unmatched_predicted_s * MS_PER_S);
 }
 
 static void write_ranks(const TraceAnswer *answer, GString *out)
 {
-    const char *headers[] = {"rank", "step (ms)", "compute", "communication", "skew", "copies", "host", "gaps"};
+    const char *headers[] = {"rank", "step (ms)", "compute", "communication",
+                             "skew", "copies",    "host",    "gaps"};
     if (answer->ranks->len < 2)
         return;
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));

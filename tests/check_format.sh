@@ -6,11 +6,10 @@ set -eu
 version=14
 cd "$(dirname "$0")/.."
 
+# Of every room; build folders and hidden ones hold no sources.
 sources() {
-    for folder in base spec exchange costmodel sim report ledger search plan kernels calibrate plots cli tests; do
-        [ ! -d "$folder" ] ||
-            find "$folder" \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0
-    done
+    find . \( -name '.?*' -o -name 'build' \) -prune -o \
+        \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0
 }
 
 for tool in "clang-format-$version" clang-format; do

@@ -11,7 +11,8 @@
 
 static int torus_dims(const SpecCluster *cluster)
 {
-    return cluster->topology == SPEC_TOPOLOGY_TORUS3D ? 3 : (cluster->topology == SPEC_TOPOLOGY_TORUS2D ? 2 : 0);
+    return cluster->topology == SPEC_TOPOLOGY_TORUS3D ? 3
+                                                      : (cluster->topology == SPEC_TOPOLOGY_TORUS2D ? 2 : 0);
 }
 
 /* Sides whose product is the GPUs, each the largest that is not longer than the root of what is left. */
@@ -118,13 +119,15 @@ static bool sizes_fit(const Spec *spec, const char *name, int64_t nodes, GError 
     const int64_t gpus = nodes * spec_domain_gpus(spec);
     const NetTopologyRow *row = row_of(name);
     if (network->dim_count > 0 && row != NULL && !row->grid)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "cluster.network.dims: %d given, but %s is no grid and has no sizes of its own; leave them "
-                        "out, or give torus, mesh-2d or bcube as cluster.network.topology",
-                        network->dim_count, name);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "cluster.network.dims: %d given, but %s is no grid and has no sizes of its own; leave them "
+            "out, or give torus, mesh-2d or bcube as cluster.network.topology",
+            network->dim_count, name);
     if (gpus > MOST_GPUS)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: %" G_GINT64_FORMAT " scale-up domains of %d GPUs make a fabric of %" G_GINT64_FORMAT
+                        "%s: %" G_GINT64_FORMAT
+                        " scale-up domains of %d GPUs make a fabric of %" G_GINT64_FORMAT
                         "; it has at most %d GPUs",
                         network->machine_nodes == nodes ? "cluster.network.machine_nodes" : "cluster.nodes",
                         nodes, spec_domain_gpus(spec), gpus, MOST_GPUS);

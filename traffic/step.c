@@ -364,8 +364,7 @@ static bool run(Scene *scene, unsigned record, SimProgram *program, SimResult *r
     const Party *own = &scene->parties[0];
     int64_t until_ps = own->alone_ps;
     for (;;) {
-        const TrafficSummary fresh = {
-            .on = true, .alone_ps = own->alone_ps, .all_links = scene->all_links};
+        const TrafficSummary fresh = {.on = true, .alone_ps = own->alone_ps, .all_links = scene->all_links};
         *summary = fresh;
         if (!choose_times(scene, until_ps, error) || !join(scene, program, summary, error) ||
             !sim_engine_run(program, record | (scene->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u),

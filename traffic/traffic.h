@@ -75,13 +75,13 @@ typedef struct TrafficSummary {
     int busiest_count;
     TrafficTier *tiers; /* [tier_count], that with the busiest link first */
     int tier_count;
-    bool all_links; /* asked for: */
+    bool all_links;     /* asked for: */
     TrafficLink *links; /* [link_count], in the fabric's order, those that carry something */
     int link_count;
-    int shared_links; /* kinds of links that are resources of the engine */
+    int shared_links;     /* kinds of links that are resources of the engine */
     int left_out_links;   /* kinds that are not, for there are too many */
     double left_out_frac; /* by so much everybody together could be too much for the fullest of those */
-    int beside_count; /* jobs and traffic beside */
+    int beside_count;     /* jobs and traffic beside */
     struct {
         char name[64];
         int64_t end_ps, alone_ps;

@@ -62,7 +62,7 @@ static int host_of(const Asking *asking, int row, int *ret_nodes)
         *ret_nodes = split->apart > 0 ? split->apart : split->nodes;
         return split->apart > 0 ? generator : -1;
     }
-    *ret_nodes = host >= 0         ? asked->role[host].nodes
+    *ret_nodes = host >= 0       ? asked->role[host].nodes
                  : split != NULL ? split->nodes
                                  : asking->workload->spec->cluster.nodes;
     return host;
@@ -201,8 +201,7 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     WorkloadRole *own = &asking->workload->role[phase->phase->role];
     const Spec *spec = batch_of(asking, role, asking->sequences.count, &rows);
     g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
-    if (!spec_check(spec, where, asking->error) ||
-        !sim_step_plan(spec, asking->arena, &plan, asking->error))
+    if (!spec_check(spec, where, asking->error) || !sim_step_plan(spec, asking->arena, &plan, asking->error))
         return false;
     phase->ps = workload_forward_ps(&plan);
     set_rows(&rows, phase);
@@ -231,8 +230,8 @@ static bool ask_sync(const Asking *asking, const Spec *role, WorkloadPhase *phas
     if (to == NULL)
         return false;
     phase->other = asking->workload->role[phase->phase->to].part;
-    const double seconds = workload_sync_s(role, to, phase->other == phase->part,
-                                           asking->asked->sync.way, &phase->bytes);
+    const double seconds =
+        workload_sync_s(role, to, phase->other == phase->part, asking->asked->sync.way, &phase->bytes);
     phase->given = asking->asked->sync.seconds >= 0;
     phase->ps = sim_ps(phase->given ? asking->asked->sync.seconds : seconds);
     return true;
@@ -311,11 +310,11 @@ static bool run_loop(const Asking *asking, bool check)
     LoopResult result;
     const int count = loop_phases(workload, phases);
     if (!loop_fits_clock(phases, count, workload->staleness_steps))
-        return orr_fail(asking->error, ORR_ERROR_INPUT,
-                        "workload.phases: together they take longer than the clock of a loop holds, some tens "
-                        "of hours; give fewer prompts or more nodes");
-    if (check &&
-        !loop_check(phases, count, workload->part_count, workload->staleness_steps, asking->error))
+        return orr_fail(
+            asking->error, ORR_ERROR_INPUT,
+            "workload.phases: together they take longer than the clock of a loop holds, some tens "
+            "of hours; give fewer prompts or more nodes");
+    if (check && !loop_check(phases, count, workload->part_count, workload->staleness_steps, asking->error))
         return false;
     loop_run(phases, count, workload->part_count, workload->staleness_steps, &result);
     workload->step_ps = MAX(1, result.step_ps);

@@ -58,8 +58,8 @@ static double weight_bytes(const Spec *spec)
 /* So many neighbours, as many of them in a scale-up domain as fit. */
 static CostGroup neighbours(const SpecCluster *cluster, int ranks)
 {
-    const int domain = MAX(1, cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus
-                                                                 : cluster->gpus_per_node);
+    const int domain =
+        MAX(1, cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node);
     int inside = MIN(ranks, domain);
     while (ranks % inside != 0)
         inside--;
@@ -91,8 +91,8 @@ double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay 
         return gather_s;
     if (way == SPEC_SYNC_BROADCAST)
         return gather_s + collective_s(to, COST_BROADCAST, bytes, receivers + 1);
-    const double link = fmin(from->cluster.scale_out_bytes_per_s_per_gpu,
-                             to->cluster.scale_out_bytes_per_s_per_gpu);
+    const double link =
+        fmin(from->cluster.scale_out_bytes_per_s_per_gpu, to->cluster.scale_out_bytes_per_s_per_gpu);
     const double parts = MAX(1, MIN(MIN(holders, owners), receivers));
     return (link > 0 ? bytes / parts / link : 0) +
            collective_s(to, COST_BROADCAST, bytes / shards, MAX(1, receivers / shards));

@@ -160,8 +160,8 @@ static bool apart(const Loop *loop, int a, int b, GError **error)
     if ((!holds(two, one->part) && !holds(two, one->other)) || first->end_ps <= second->begin_ps ||
         second->end_ps <= first->begin_ps || one->ps == 0 || two->ps == 0)
         return true;
-    return orr_fail(error, ORR_ERROR_INTERNAL, "loop: phases %d and %d hold one part at once", a % loop->count,
-                    b % loop->count);
+    return orr_fail(error, ORR_ERROR_INTERNAL, "loop: phases %d and %d hold one part at once",
+                    a % loop->count, b % loop->count);
 }
 
 static bool check_span(const Loop *loop, int step, int k, GError **error)

@@ -28,7 +28,7 @@ typedef struct LoopPhase {
 } LoopPhase;
 
 typedef struct LoopResult {
-    int64_t step_ps;                     /* from the end of a step to that of the next, once they are all alike */
+    int64_t step_ps; /* from the end of a step to that of the next, once they are all alike */
     int64_t begin_ps[LOOP_MOST_PHASES];  /* of the phases of one turn, the earliest at 0 */
     int64_t busy_ps[LOOP_MOST_PARTS];    /* of a step */
     int64_t waited_ps[LOOP_MOST_PHASES]; /* since the part was free */

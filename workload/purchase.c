@@ -32,8 +32,8 @@ static bool sizes_of(const Spec *spec, int nodes, const int *gpus, int count, GA
     for (int i = 0; i < count && i < PURCHASE_MOST_ROWS; i++) {
         const int own = gpus[i] / per_node;
         if (own < 1 || gpus[i] % per_node != 0)
-            return orr_fail(error, ORR_ERROR_INPUT, "--gpus: %d are no whole nodes of %d GPUs; give a multiple",
-                            gpus[i], per_node);
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "--gpus: %d are no whole nodes of %d GPUs; give a multiple", gpus[i], per_node);
         g_array_append_val(sizes, own);
     }
     for (int own = 1; count == 0 && own <= 8 * nodes && sizes->len < PURCHASE_MOST_ROWS; own *= 2)
@@ -45,8 +45,9 @@ bool purchase_run(const Spec *spec, const SpecSource *source, const int *gpus, i
                   double budget_usd, Purchase *ret_purchase, GError **error)
 {
     if (!(spec->workload.steps > 0))
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "workload.steps: missing; give the steps of the whole run, as --set workload.steps=400");
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "workload.steps: missing; give the steps of the whole run, as --set workload.steps=400");
     if (budget_usd > 0 && !(spec->cluster.usd_per_gpu_hour > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "cluster.usd_per_gpu_hour: missing; a budget needs the price of a GPU-hour");
@@ -108,8 +109,8 @@ void purchase_write_json(const Purchase *purchase, const SpecSource *source, GSt
 
 static OrrTable *table_of(const Purchase *purchase)
 {
-    static const char *const headers[] = {"gpus", "train_gpus", "rollout_gpus", "rollout_tensor",
-                                          "step_s", "days", "gpu_hours", "usd"};
+    static const char *const headers[] = {"gpus",   "train_gpus", "rollout_gpus", "rollout_tensor",
+                                          "step_s", "days",       "gpu_hours",    "usd"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < purchase->row_count; i++) {
         const PurchaseRow *row = &purchase->row[i];
@@ -139,7 +140,9 @@ void purchase_write_text(const Purchase *purchase, GString *out)
     OrrTable *table = table_of(purchase);
     report_page_table(table, out, 2);
     orr_table_free(table);
-    g_string_append(out, "\n  rollout_gpus 0: all GPUs train and generate in turn. Each row is the best of its splits.\n");
+    g_string_append(
+        out,
+        "\n  rollout_gpus 0: all GPUs train and generate in turn. Each row is the best of its splits.\n");
 }
 
 void purchase_write_csv(const Purchase *purchase, GString *out)

@@ -17,8 +17,8 @@ static bool generated(const Spec *role, const CostGenerateAsk *ask, CostGenerate
 
 static const char *part_word(const CostGenerated *result)
 {
-    static const char *const words[COST_DECODE_PART_COUNT] = {"products", "keys and values read", "communication",
-                                                              "small kernels", "the engine's host and gaps"};
+    static const char *const words[COST_DECODE_PART_COUNT] = {
+        "products", "keys and values read", "communication", "small kernels", "the engine's host and gaps"};
     int most = 0;
     for (int part = 1; part < COST_DECODE_PART_COUNT; part++)
         most = result->part_s[part] > result->part_s[most] ? part : most;
@@ -27,8 +27,8 @@ static const char *part_word(const CostGenerated *result)
 
 static const char *why(const CostGenerated *result)
 {
-    return result->tail_s > 0.5 * result->seconds     ? "the longest answers"
-           : result->preempted > 0                    ? "memory for keys and values"
+    return result->tail_s > 0.5 * result->seconds      ? "the longest answers"
+           : result->preempted > 0                     ? "memory for keys and values"
            : result->prefill_s > 0.5 * result->seconds ? "prompts"
                                                        : part_word(result);
 }
@@ -61,10 +61,11 @@ bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences
         return true;
     }
     if (role->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "execution.framework: \"%s\" generates nothing; give the role an engine: vllm, sglang or "
-                        "tensorrt-llm",
-                        role->execution.framework.name);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "execution.framework: \"%s\" generates nothing; give the role an engine: vllm, sglang or "
+            "tensorrt-llm",
+            role->execution.framework.name);
     const CostGenerateAsk ask = {.prompts = generation->prompts,
                                  .samples_per_prompt = generation->samples_per_prompt,
                                  .prompt_tokens = fmax(1, round(generation->prompt_tokens)),

@@ -22,8 +22,7 @@ void sequences_of(const SpecWorkload *workload, Sequences *ret_sequences)
     s->prompt = generation->prompt_tokens;
     s->answer = orr_lengths_mean(&s->answers);
     s->mean = s->prompt + s->answer;
-    s->square =
-        s->prompt * s->prompt + 2 * s->prompt * s->answer + orr_lengths_square(&s->answers);
+    s->square = s->prompt * s->prompt + 2 * s->prompt * s->answer + orr_lengths_square(&s->answers);
     s->longest = s->prompt + orr_lengths_longest(&s->answers, s->count);
     s->room = workload->padded ? s->prompt + (answer->max > 0 ? answer->max : s->longest - s->prompt) : 0;
 }
@@ -102,8 +101,8 @@ SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *work
     const double each = padded ? sequences->room : sequences->mean; /* tokens of a sequence */
     const double own = fmax(1, ceil(count / replicas - 1e-9));      /* sequences of a replica */
     const double tokens = (padded ? own * each : fmax(count * each / replicas, each)) * rows.busiest_frac;
-    const double most =
-        workload->micro_batch_tokens > 0 ? workload->micro_batch_tokens : micro_batch * each * rows.busiest_frac;
+    const double most = workload->micro_batch_tokens > 0 ? workload->micro_batch_tokens
+                                                         : micro_batch * each * rows.busiest_frac;
     rows.microbatches = (int)fmax(1, fmin(own, ceil(tokens / most - 1e-9)));
     if (parallel->virtual_stages > 1)
         rows.microbatches = rounded_up(rows.microbatches, MAX(1, parallel->pipeline));

@@ -7,11 +7,11 @@
 
 /* The sequences of a step: prompt and answer. Tokens. */
 typedef struct Sequences {
-    double count;            /* trained on */
-    double prompt, answer;   /* means */
-    double mean, square;     /* of the whole sequence: mean, and mean of the squares */
-    double longest;          /* mean of the longest of `count` */
-    double room;             /* what padding gives each; 0: not padded */
+    double count;          /* trained on */
+    double prompt, answer; /* means */
+    double mean, square;   /* of the whole sequence: mean, and mean of the squares */
+    double longest;        /* mean of the longest of `count` */
+    double room;           /* what padding gives each; 0: not padded */
     OrrLengths answers;
 } Sequences;
 

@@ -51,7 +51,8 @@ static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *sp
     for (int apart = 0; apart < splits->nodes; apart++)
         for (int tensor = 1; tensor <= role->cluster.gpus_per_node; tensor *= 2) {
             SplitRow row = {.nodes = splits->nodes - apart, .apart = apart, .tensor = tensor};
-            const WorkloadSplit split = {.roles = roles, .nodes = row.nodes, .apart = apart, .tensor = tensor};
+            const WorkloadSplit split = {
+                .roles = roles, .nodes = row.nodes, .apart = apart, .tensor = tensor};
             splits->space++;
             if (role->model.heads % tensor != 0 || role->cluster.gpus_per_node % tensor != 0) {
                 splits->refused++;
@@ -65,8 +66,7 @@ static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *sp
             const double gpus = (double)row.nodes * spec->cluster.gpus_per_node;
             const int64_t training_ps = sim_ps(flops / (gpus * peak));
             const bool ahead = apart > 0 && spec->workload.staleness_steps > 0;
-            row.bound_ps =
-                ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
+            row.bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
             g_array_append_val(rows, row);
         }
     qsort(rows->data, rows->len, sizeof(SplitRow), by_bound);
@@ -157,10 +157,11 @@ bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int
     if (ok)
         search(spec, source, roles, CLAMP(top, 1, SPLIT_MOST_ROWS), splits, &first);
     if (ok && splits->row_count == 0)
-        ok = orr_fail(error, ORR_ERROR_INPUT,
-                      "workload: none of %d splits of %d nodes can run; %s", splits->space, splits->nodes,
-                      first != NULL ? first->message
-                                    : "none fits in memory: give the trained role more tensor or pipeline ranks");
+        ok = orr_fail(error, ORR_ERROR_INPUT, "workload: none of %d splits of %d nodes can run; %s",
+                      splits->space, splits->nodes,
+                      first != NULL
+                          ? first->message
+                          : "none fits in memory: give the trained role more tensor or pipeline ranks");
     if (ok)
         *ret_splits = *splits;
     g_clear_error(&first);

@@ -47,17 +47,24 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
 
 static OrrTable *table_of(const Splits *splits, bool plain)
 {
-    static const char *const headers[] = {"placement", "train_gpus", "rollout_gpus", "rollout_tensor",
-                                          "step_s",    "tokens_per_s_per_gpu", "bound_by"},
-                             *const words[] = {"placement", "GPUs that train", "GPUs that generate",
-                                               "tensor ranks there", "step", "tokens/s/GPU", "bound by"};
+    static const char *const headers[] = {"placement",      "train_gpus", "rollout_gpus",
+                                          "rollout_tensor", "step_s",     "tokens_per_s_per_gpu",
+                                          "bound_by"},
+                             *const words[] = {"placement",
+                                               "GPUs that train",
+                                               "GPUs that generate",
+                                               "tensor ranks there",
+                                               "step",
+                                               "tokens/s/GPU",
+                                               "bound by"};
     OrrTable *table = orr_table_new(plain ? headers : words, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < splits->row_count; i++) {
         const SplitRow *row = &splits->row[i];
         char step[ORR_TEXT_SIZE], train[ORR_TEXT_SIZE], rollout[ORR_TEXT_SIZE], tensor[ORR_TEXT_SIZE],
             rate[ORR_TEXT_SIZE];
         g_snprintf(train, sizeof train, "%d", row->train_gpus);
-        g_snprintf(rollout, sizeof rollout, "%d", plain || row->apart > 0 ? row->rollout_gpus : row->train_gpus);
+        g_snprintf(rollout, sizeof rollout, "%d",
+                   plain || row->apart > 0 ? row->rollout_gpus : row->train_gpus);
         g_snprintf(tensor, sizeof tensor, "%d", row->tensor);
         g_snprintf(rate, sizeof rate, "%.0f", row->tokens_per_s_per_gpu);
         if (plain)
@@ -73,11 +80,11 @@ static OrrTable *table_of(const Splits *splits, bool plain)
 void splits_write_text(const Splits *splits, GString *out)
 {
     char gpus[ORR_TEXT_SIZE];
-    g_string_append_printf(out,
-                           "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
-                           "refused; the best are proved.\n\n",
-                           splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned,
-                           splits->refused);
+    g_string_append_printf(
+        out,
+        "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
+        "refused; the best are proved.\n\n",
+        splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned, splits->refused);
     OrrTable *table = table_of(splits, false);
     report_page_table(table, out, 2);
     orr_table_free(table);

@@ -31,13 +31,13 @@ typedef struct WorkloadPhase {
     const SpecPhase *phase; /* borrowed */
     int part, other;        /* rows of the parts; -1: none */
     int64_t ps, begin_ps;
-    int steps;             /* of the optimizer */
-    int microbatches;      /* of one replica in each */
-    double tokens;         /* of one micro-batch */
-    double bytes;          /* of a sync: of all weights */
-    double tail_s;         /* of a generation: with at most half as many answers as at most; NAN: not known */
-    bool given;            /* its seconds are the scenario's */
-    const char *why;       /* what binds it, in words; NULL: not known */
+    int steps;        /* of the optimizer */
+    int microbatches; /* of one replica in each */
+    double tokens;    /* of one micro-batch */
+    double bytes;     /* of a sync: of all weights */
+    double tail_s;    /* of a generation: with at most half as many answers as at most; NAN: not known */
+    bool given;       /* its seconds are the scenario's */
+    const char *why;  /* what binds it, in words; NULL: not known */
 } WorkloadPhase;
 
 typedef struct Workload {
@@ -49,9 +49,10 @@ typedef struct Workload {
     int phase_count;
     int gpus, staleness_steps;
     int64_t step_ps;
-    double sequences, answer_tokens, sequence_tokens, longest_tokens; /* trained on in a step; means; of a batch */
+    double sequences, answer_tokens, sequence_tokens,
+        longest_tokens;                        /* trained on in a step; means; of a batch */
     double tokens_per_s, tokens_per_s_per_gpu; /* prompts and answers that are trained on */
-    double busiest_frac; /* tokens of the busiest replica over the mean */
+    double busiest_frac;                       /* tokens of the busiest replica over the mean */
     bool fits;
     int bound_part, bound_phase; /* that the step waits for most */
     double days, usd, gpu_hours; /* of workload.steps; 0: not given */

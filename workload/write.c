@@ -156,8 +156,8 @@ static char *detail(const WorkloadPhase *phase)
     if (phase->why != NULL)
         g_string_append(text, phase->why);
     if (!isnan(phase->tail_s))
-        g_string_append_printf(text, "%s%s of it with at most half of the answers",
-                               text->len > 0 ? "; " : "", orr_text_seconds(tail, phase->tail_s));
+        g_string_append_printf(text, "%s%s of it with at most half of the answers", text->len > 0 ? "; " : "",
+                               orr_text_seconds(tail, phase->tail_s));
     return g_strdup(text->str);
 }
 
@@ -249,19 +249,20 @@ void workload_write_text(const Workload *workload, GString *out)
     char step[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE], gpus[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE],
         mean[ORR_TEXT_SIZE], usd[ORR_TEXT_SIZE];
     const SpecWorkload *asked = &workload->spec->workload;
-    g_string_append_printf(out, "%s\n\n", workload->spec->name[0] != '\0' ? workload->spec->name : asked->name);
-    g_autofree char *loop = g_strdup_printf(
-        "%s on %s, %s", asked->name[0] != '\0' ? asked->name : "a loop", report_page_gpus(gpus, workload->gpus),
-        workload->staleness_steps == 0 ? "synchronous"
-        : asked->in_flight             ? "asynchronous, weights taken in flight"
-                                       : "asynchronous");
+    g_string_append_printf(out, "%s\n\n",
+                           workload->spec->name[0] != '\0' ? workload->spec->name : asked->name);
+    g_autofree char *loop = g_strdup_printf("%s on %s, %s", asked->name[0] != '\0' ? asked->name : "a loop",
+                                            report_page_gpus(gpus, workload->gpus),
+                                            workload->staleness_steps == 0 ? "synchronous"
+                                            : asked->in_flight ? "asynchronous, weights taken in flight"
+                                                               : "asynchronous");
     report_page_entry(out, "loop", LABEL_COLUMN, loop);
     g_autofree char *taken = g_strdup_printf("%s", orr_text_seconds(step, (double)workload->step_ps * 1e-12));
     report_page_entry(out, "step", LABEL_COLUMN, taken);
     g_autofree char *tokens = g_strdup_printf(
         "%s a second and GPU, prompts and answers: %s sequences of %s tokens a step",
-        report_page_whole(rate, workload->tokens_per_s_per_gpu), report_page_whole(count, workload->sequences),
-        report_page_whole(mean, workload->sequence_tokens));
+        report_page_whole(rate, workload->tokens_per_s_per_gpu),
+        report_page_whole(count, workload->sequences), report_page_whole(mean, workload->sequence_tokens));
     report_page_entry(out, "tokens", LABEL_COLUMN, tokens);
     text_bound(workload, out);
     text_memory(workload, out);
@@ -288,8 +289,8 @@ void workload_write_csv(const Workload *workload, GString *out)
         g_autofree char *begin = g_strdup_printf("%.12f", (double)phase->begin_ps * 1e-12),
                         *seconds = g_strdup_printf("%.12f", (double)phase->ps * 1e-12),
                         *gpus = g_strdup_printf("%d", phase_gpus(workload, phase));
-        const char *const cells[] = {phase->phase->name,         kind_word(phase), role_name(workload, phase),
-                                     begin,                      seconds,          gpus};
+        const char *const cells[] = {
+            phase->phase->name, kind_word(phase), role_name(workload, phase), begin, seconds, gpus};
         orr_table_row(table, cells);
     }
     orr_table_csv(table, out);
