@@ -265,6 +265,8 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
 double cost_gradient_working_bytes(const CostShape *shape, double rows, double width);
 /* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
 double cost_routed_rows(const CostShape *shape);
+/* Of an element of the activation's input that the backward pass keeps: 1 with training.activation_input_8bit. */
+double cost_activation_input_bytes(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */
 void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
                           double elements);

@@ -35,6 +35,23 @@ static void push_gate_views(CostOps *ops, CostModule module, double elements, do
     cost_push_by_element(ops, "activation", module, elements, 2, views, 2);
 }
 
+double cost_activation_input_bytes(const CostShape *shape)
+{
+    return shape->spec->training.activation_input_8bit ? 1 : shape->element_bytes;
+}
+
+/* To 8 bits for the backward pass, and back ahead of it.
+ * Source: [MegatronMoE] fused_bias_swiglu.py, SwiGLUFunction (fp8_input_store) */
+static void push_input_cast(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                            double elements)
+{
+    const double e = shape->element_bytes;
+    const bool forward = pass == COST_FORWARD;
+    if (shape->spec->training.activation_input_8bit && pass != COST_BACKWARD_WEIGHT)
+        cost_push_memory(ops, "activation input cast", module, COST_MEMORY_ELEMENTWISE, 2 * elements,
+                         cost_both_ways(forward ? e : 1, forward ? 1 : e), 1);
+}
+
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
 void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
@@ -75,6 +92,7 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
         kernels =
             (backward ? gelu_chains[gelu].backward_kernels : gelu_chains[gelu].kernels) + (bias ? 1 : 0);
     }
+    push_input_cast(shape, ops, pass, module, elements);
     cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, elements,
                      cost_both_ways(read * e, written * e), kernels);
 }
@@ -115,10 +133,11 @@ static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
                eager = !execution->framework.kernels.fused_swiglu && !execution->compiled;
     cost_keep(ops, (CostTensor){"mlp input", copies * cost_kept_input_bytes(shape, x), at->input,
                                 .kept_by = at->in, .weight_grad = true});
-    cost_keep(ops, (CostTensor){"activation input", wide * gelu_chains[gelu_that_runs(shape->spec)].kept,
+    const double input = cost_activation_input_bytes(shape) * elements;
+    cost_keep(ops, (CostTensor){"activation input", input * gelu_chains[gelu_that_runs(shape->spec)].kept,
                                 at->in, .kept_by = at->activation});
     cost_keep(ops,
-              (CostTensor){"gate input", gated ? wide : 0, at->in, .product = 1, .kept_by = at->activation});
+              (CostTensor){"gate input", gated ? input : 0, at->in, .product = 1, .kept_by = at->activation});
     cost_keep(ops, (CostTensor){"gate activation", gated && eager ? wide : 0, at->activation,
                                 .kept_by = at->activation});
     cost_keep(ops, (CostTensor){"mlp output input", x * elements, at->activation, .kept_by = at->out,

@@ -93,7 +93,7 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
                                      shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, module, out);
     if (pass == COST_FORWARD) { /* the router keeps their input */
-        const double elements = shape->tokens * f, wide = elements * shape->element_bytes;
+        const double elements = shape->tokens * f, wide = elements * cost_activation_input_bytes(shape);
         cost_keep(ops, (CostTensor){"shared expert activation input", wide * (model->gated_mlp ? 2 : 1), in,
                                     .kept_by = activation});
         cost_keep(ops, (CostTensor){"shared expert output input", cost_kept_element_bytes(shape) * elements,
@@ -443,7 +443,8 @@ static void keep_tensors(const CostShape *shape, const ExpertOps *at, double row
     const double x = cost_kept_element_bytes(shape), width = shape->spec->model.gated_mlp ? 2 : 1;
     cost_keep(ops, (CostTensor){"permuted rows", x * rows * shape->hidden, at->rows, .kept_by = at->in,
                                 .weight_grad = true});
-    cost_keep(ops, (CostTensor){"expert activation input", shape->element_bytes * rows * f * width, at->in,
+    const double input = eager_bias(shape) ? shape->element_bytes : cost_activation_input_bytes(shape);
+    cost_keep(ops, (CostTensor){"expert activation input", input * rows * f * width, at->in,
                                 .kept_by = at->activation});
     cost_keep(ops, (CostTensor){"expert output input", x * rows * f, at->activation, .kept_by = at->out,
                                 .weight_grad = true});

@@ -178,6 +178,12 @@ static bool check_8bit(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const SpecDtype dtype = spec_gemm_dtype(training->precision);
+    if (training->activation_input_8bit &&
+        !(check->spec->model.gated_mlp && check->spec->execution.framework.kernels.fused_swiglu))
+        return spec_check_fail(
+            check, "training.activation_input_8bit: true, and only the fused kernel of gated MLPs "
+                   "stores its input in 8 bits; leave it out, or give a model with gated_mlp and "
+                   "a framework with kernels.fused_swiglu");
     if (!(training->attention_8bit || training->head_8bit) || dtype == SPEC_FP8 ||
         (dtype == SPEC_FP4 && check->spec->cluster.accelerator.peak_flops_per_s[SPEC_FP8] > 0))
         return true;

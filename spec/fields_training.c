@@ -268,6 +268,10 @@ static const SpecField training_fields[] = {
         "4-bit precision."),
     SPEC_F_BOOL(SpecTraining, head_8bit, "false", 0,
                 "The LM head multiplies in 8 bits too (fp8_output_proj); beside an 8- or 4-bit precision."),
+    SPEC_F_BOOL(
+        SpecTraining, activation_input_8bit, "false", 0,
+        "Gated MLPs keep the input of their activation in 8 bits (activation_func_fp8_input_store): half the "
+        "memory, and a cast in each pass."),
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),

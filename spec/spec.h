@@ -214,6 +214,7 @@ typedef struct SpecTraining {
     SpecStates states;
     SpecRouter router;
     bool attention_8bit, head_8bit; /* beside an 8- or 4-bit precision */
+    bool activation_input_8bit;     /* kept so for the backward pass of gated MLPs, whatever the precision */
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
     SpecLengths lengths;

@@ -101,6 +101,38 @@ static void head(void)
     }
 }
 
+/* A gated MLP keeps half of its activation's input, and casts it once in each pass that reads it. */
+static void activation_input(void)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(load("mxfp8", "", spec, NULL));
+    spec->model.gated_mlp = spec->execution.framework.kernels.fused_swiglu = true;
+    for (int pass = COST_FORWARD; pass <= COST_BACKWARD_WEIGHT; pass++) {
+        CostOps ops[2] = {0};
+        double kept[2] = {0};
+        for (int narrow = 0; narrow < 2; narrow++) {
+            CostShape shape;
+            spec->training.activation_input_8bit = narrow == 1;
+            cost_shape_init(&shape, spec);
+            layer_ops(&shape, (CostPass)pass, &ops[narrow]);
+            for (int i = 0; i < ops[narrow].kept_count; i++)
+                kept[narrow] += ops[narrow].kept[i].bytes;
+        }
+        const bool reads = pass != COST_BACKWARD_WEIGHT;
+        const double elements = 2.0 * 4096 * 16384;
+        g_assert_cmpint(ops[1].count, ==, ops[0].count + (reads ? 1 : 0));
+        g_assert_cmpfloat_with_epsilon(kept[0] - kept[1], pass == COST_FORWARD ? elements : 0, 1);
+        g_assert_null(named(&ops[0], "activation input cast"));
+        if (reads)
+            g_assert_cmpfloat_with_epsilon(cost_moved_bytes(named(&ops[1], "activation input cast")),
+                                           3 * elements, 1);
+    }
+    g_assert_false(load("bf16", ",\"activation_input_8bit\":true", spec, &error)); /* not gated */
+    g_assert_nonnull(strstr(error->message, "activation_input_8bit"));
+    g_assert_nonnull(strstr(error->message, "gated_mlp"));
+}
+
 static void refused(void)
 {
     static const char *const keys[] = {"attention_8bit", "head_8bit"};
@@ -121,6 +153,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eight-bit/attention", attention);
     g_test_add_func("/eight-bit/attention-scales", attention_scales);
     g_test_add_func("/eight-bit/head", head);
+    g_test_add_func("/eight-bit/activation-input", activation_input);
     g_test_add_func("/eight-bit/refused", refused);
     return g_test_run();
 }

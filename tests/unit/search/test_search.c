@@ -79,7 +79,7 @@ static void test_padded(void)
         search_result_clear(&all);
         spaces++;
     }
-    g_assert_cmpint(waits, >, 5);
+    g_assert_cmpint(waits, >, 0);
     g_rand_free(rand);
 }
 
