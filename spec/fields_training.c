@@ -288,7 +288,7 @@ static const SpecField training_fields[] = {
         "without "
         "it."),
     SPEC_F_WORD(SpecTraining, reference, &spec_words_reference, "\"none\"", 0,
-                "dpo, kto, apo-unpaired: the reference's probabilities are cached, or come from a forward of "
+                "dpo, kto: the reference's probabilities are cached, or come from a forward of "
                 "the weights with their "
                 "adapters off, or of a second, frozen model."),
     SPEC_F_CUSTOM(SpecTraining, adapter, spec_read_adapter, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
