@@ -274,10 +274,17 @@ void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, CostGra
 
 /* --- the reference of preference pairs --- */
 
-bool cost_runs_reference(const Spec *spec)
+int cost_reference_forwards(const Spec *spec)
 {
-    return spec->training.reference == SPEC_REFERENCE_ADAPTER_OFF ||
-           spec->training.reference == SPEC_REFERENCE_MODEL;
+    const SpecReference reference = spec->training.reference;
+    return reference == SPEC_REFERENCE_ADAPTER_OFF || reference == SPEC_REFERENCE_MODEL
+               ? 1 + cost_mismatched_forwards(spec)
+               : 0;
+}
+
+int cost_mismatched_forwards(const Spec *spec)
+{
+    return spec->training.task == SPEC_TASK_KTO ? 1 : 0;
 }
 
 CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer)

@@ -42,8 +42,11 @@ void cost_push_expert_adapter(const CostShape *shape, CostOps *ops, int product,
 void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                         double weights);
 
-/* Whether every micro-batch runs a forward of the reference too (preference training). */
-bool cost_runs_reference(const Spec *spec);
+/* Forwards that every micro-batch runs beside its own, of which nothing is kept (preference training): of the reference, and
+ * of what is trained. kto runs mismatched completions through both, for its KL term; a cached reference has seen them.
+ * Source: [TRL] trainer/kto_trainer.py */
+int cost_reference_forwards(const Spec *spec);
+int cost_mismatched_forwards(const Spec *spec);
 /* Weights of a second model that is the reference; zeros where it is none. In 16 bits. */
 CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer);
 /* The ops of a forward that the reference runs: those of `forward` without adapters. */

@@ -227,6 +227,19 @@ static bool without_reference(const ExchangeImport *import)
     return false;
 }
 
+/* Single sequences with a verdict: axolotl's rl, LLaMA-Factory's stage, TRL's loss_type. NULL: none, or what they are to a
+ * scenario. Source: [TRL] trainer/kto_trainer.py, whose loss apo_zero_unpaired has no KL term. */
+static const char *verdict_task(const ExchangeImport *import)
+{
+    static const char *const keys[] = {"rl", "stage", "loss_type"};
+    if (g_strcmp0(text_of(import, "loss_type"), "apo_zero_unpaired") == 0)
+        return "\"apo-unpaired\"";
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        if (g_strcmp0(text_of(import, keys[i]), "kto") == 0)
+            return "\"kto\"";
+    return NULL;
+}
+
 /* A model that scores: axolotl's reward_model, LLaMA-Factory's stage rm. */
 static bool scores(const ExchangeImport *import)
 {
@@ -239,13 +252,15 @@ static void take_task(ExchangeImport *import, const Dialect *names, const char *
     int rank = names->rank_default;
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
     const bool reward = scores(import), alone = pairs && without_reference(import);
-    const char *task = reward         ? "\"reward\""
-                       : pairs        ? (alone ? "\"orpo\"" : "\"dpo\"")
-                       : base == NULL ? "\"sft\""
-                       : narrow       ? "\"qlora\""
-                                      : "\"lora\"";
+    const char *verdict = verdict_task(import);
+    const char *task = verdict != NULL ? verdict
+                       : reward        ? "\"reward\""
+                       : pairs         ? (alone ? "\"orpo\"" : "\"dpo\"")
+                       : base == NULL  ? "\"sft\""
+                       : narrow        ? "\"qlora\""
+                                       : "\"lora\"";
     exchange_import_native(import, "training.task", task);
-    if (pairs && !alone && !reward)
+    if (verdict != NULL || (pairs && !alone && !reward))
         exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
     if (base == NULL)
         return;
@@ -368,10 +383,11 @@ void exchange_import_axolotl(ExchangeImport *import)
     if (adapter != NULL && !lora)
         exchange_import_warn(import, "adapter: %.40s is not modelled; all weights are taken as trained",
                              adapter);
-    if (rl != NULL && strcmp(rl, "dpo") != 0 && !without_reference(import))
+    const bool verdicts = verdict_task(import) != NULL;
+    if (rl != NULL && strcmp(rl, "dpo") != 0 && !without_reference(import) && !verdicts)
         exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
     take_model(import, &axolotl);
-    const bool pairs = rl != NULL || scores(import);
+    const bool pairs = (rl != NULL && !verdicts) || scores(import);
     take_batch(import, &axolotl, pairs);
     take_task(import, &axolotl, base, pairs);
     take_precision(import, false);
@@ -392,16 +408,14 @@ void exchange_import_llama_factory(ExchangeImport *import)
 {
     const char *kind = text_of(import, "finetuning_type"), *stage = text_of(import, "stage"),
                *bits = text_of(import, "quantization_bit");
-    const bool lora = kind == NULL || strcmp(kind, "lora") == 0, pairs = g_strcmp0(stage, "dpo") == 0 ||
-                                                                         g_strcmp0(stage, "rm") == 0 ||
-                                                                         g_strcmp0(stage, "kto") == 0;
+    const bool lora = kind == NULL || strcmp(kind, "lora") == 0,
+               pairs = g_strcmp0(stage, "dpo") == 0 || g_strcmp0(stage, "rm") == 0;
     if (kind != NULL && !lora && strcmp(kind, "full") != 0)
         exchange_import_warn(
             import, "finetuning_type: %.40s is not modelled; all weights are taken as trained", kind);
-    if (stage != NULL && !pairs && strcmp(stage, "sft") != 0 && strcmp(stage, "pt") != 0)
+    if (stage != NULL && !pairs && verdict_task(import) == NULL && strcmp(stage, "sft") != 0 &&
+        strcmp(stage, "pt") != 0)
         exchange_import_warn(import, "stage: %.40s is not modelled; taken as sft", stage);
-    if (g_strcmp0(stage, "kto") == 0)
-        exchange_import_warn(import, "stage: %.40s is not modelled; taken as dpo", stage);
     take_model(import, &llama_factory);
     take_batch(import, &llama_factory, pairs);
     take_task(import, &llama_factory,
@@ -421,9 +435,10 @@ void exchange_import_llama_factory(ExchangeImport *import)
 void exchange_import_trl(ExchangeImport *import)
 {
     const bool lora = on(import, "use_peft", false);
-    const bool pairs = settings_find(import->in, "beta") != NULL ||
-                       settings_find(import->in, "loss_type") != NULL ||
-                       settings_find(import->in, "precompute_ref_log_probs") != NULL;
+    const bool pairs =
+        verdict_task(import) == NULL &&
+        (settings_find(import->in, "beta") != NULL || settings_find(import->in, "loss_type") != NULL ||
+         settings_find(import->in, "precompute_ref_log_probs") != NULL);
     if (on(import, "precompute_ref_log_probs", false))
         exchange_import_implied(import, "training.reference", "\"cached\"");
     take_model(import, &trl);

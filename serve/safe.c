@@ -39,10 +39,18 @@ static bool is_prose(const char *key, int depth)
             strcmp(key, "note") == 0 || strcmp(key, "$schema") == 0 || strcmp(key, "source") == 0);
 }
 
+/* training.lengths.file, whatever its name is: as a key, in --set's words, or in an object as text. */
+static bool is_file_key(const char *key, const char *text)
+{
+    return (key != NULL && (strcmp(key, "file") == 0 || g_str_has_suffix(key, ".file"))) ||
+           strstr(text, "lengths.file") != NULL || strstr(text, "\"file\"") != NULL;
+}
+
 static bool check(const ServeTool *tool, const OrrJson *node, const char *key, int depth, GError **error)
 {
     key = orr_json_key(node) != NULL ? orr_json_key(node) : key;
-    if (orr_json_type(node) == ORR_JSON_TEXT && names_a_file(orr_json_text(node)) && !is_prose(key, depth))
+    if (orr_json_type(node) == ORR_JSON_TEXT && !is_prose(key, depth) &&
+        (names_a_file(orr_json_text(node)) || is_file_key(key, orr_json_text(node))))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%s: %.100s looks like the path of a file, and no files are read over HTTP; give the "
                         "name of a preset, or the object itself",

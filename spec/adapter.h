@@ -11,7 +11,9 @@ typedef enum {
     SPEC_TASK_QLORA,
     SPEC_TASK_DPO,
     SPEC_TASK_ORPO,
-    SPEC_TASK_REWARD /* a reward model: pairs, one number a sequence */
+    SPEC_TASK_REWARD,      /* a reward model: pairs, one number a sequence */
+    SPEC_TASK_KTO,         /* single sequences with a verdict, and a KL term over mismatched ones */
+    SPEC_TASK_APO_UNPAIRED /* the same without the term */
 } SpecTask;
 
 /* Where preference training has the reference's probabilities from. */
@@ -61,6 +63,12 @@ typedef struct SpecFreeze {
     bool embedding, head;
     int layers; /* from the first on */
 } SpecFreeze;
+
+/* Whether it is asked how much more likely a sequence is than to a reference. */
+static inline bool spec_task_refers(SpecTask task)
+{
+    return task == SPEC_TASK_DPO || task == SPEC_TASK_KTO || task == SPEC_TASK_APO_UNPAIRED;
+}
 
 static inline bool spec_freezes(const SpecFreeze *freeze)
 {

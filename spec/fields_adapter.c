@@ -4,7 +4,8 @@
 #include "spec/checks.h"
 #include "spec/fields_internal.h"
 
-static const char *const task_list[] = {"pretrain", "sft", "lora", "qlora", "dpo", "orpo", "reward"};
+static const char *const task_list[] = {"pretrain", "sft",    "lora", "qlora",       "dpo",
+                                        "orpo",     "reward", "kto",  "apo-unpaired"};
 const SpecWords spec_words_task = {"one of the tasks", task_list, (int)G_N_ELEMENTS(task_list), 0};
 static const char *const target_list[] = {
     "q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
@@ -137,13 +138,14 @@ static const char *beside(const Spec *spec)
     return spec->training.mlp_tiles > 1 ? "training.mlp_tiles" : NULL;
 }
 
-/* Preference pairs need a reference, and two sequences each. */
+/* Preferences need a reference, and pairs have two sequences each. */
 static bool check_reference(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const char *word = spec_word(&spec_words_reference, (int)training->reference);
-    const bool refers = training->task == SPEC_TASK_DPO,
-               pairs = refers || training->task == SPEC_TASK_ORPO || training->task == SPEC_TASK_REWARD;
+    const bool refers = spec_task_refers(training->task), pairs = training->task == SPEC_TASK_DPO ||
+                                                                  training->task == SPEC_TASK_ORPO ||
+                                                                  training->task == SPEC_TASK_REWARD;
     if (refers != (training->reference != SPEC_REFERENCE_NONE))
         return spec_check_fail(check, "training.reference: \"%s\" with training.task \"%s\"; give %s", word,
                                spec_word(&spec_words_task, (int)training->task),
@@ -156,7 +158,7 @@ static bool check_reference(const Check *check)
         return spec_check_fail(
             check, "training.%s: an odd number of sequences, and a pair has two; give an even one",
             training->global_batch % 2 != 0 ? "global_batch" : "micro_batch");
-    return !pairs || check->spec->model.list.text == NULL ||
+    return (!pairs && !refers) || check->spec->model.list.text == NULL ||
            spec_check_fail(check, "training.task: \"%s\" of a list of layers is not modelled; give \"sft\"",
                            spec_word(&spec_words_task, (int)training->task));
 }
@@ -204,7 +206,7 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_task, (int)task));
     if (!adapter->given)
         return true;
-    if (!wants && task != SPEC_TASK_DPO && task != SPEC_TASK_ORPO && task != SPEC_TASK_REWARD)
+    if (!wants && !spec_task_refers(task) && task != SPEC_TASK_ORPO && task != SPEC_TASK_REWARD)
         return spec_check_fail(
             check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
             spec_word(&spec_words_task, (int)task));

@@ -34,6 +34,17 @@ static bool read_bins(SpecReadContext *context, const OrrJson *node, void *targe
            spec_read_fail(context, NULL, error, "counts no text; give counts of which one is above 0");
 }
 
+/* Where a scenario is read as it was written: what is loaded has the file's histogram in its place. */
+static bool read_file(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecLengths *lengths = target;
+    lengths->from_file = orr_json_type(node) == ORR_JSON_TEXT;
+    return lengths->from_file ||
+           spec_read_fail(context, node, error,
+                          "is %s; give the path of a file with a number of tokens a line",
+                          orr_json_type_name(node));
+}
+
 static const SpecField lengths_fields[] = {
     SPEC_F_DOUBLE(
         SpecLengths, mean, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
@@ -55,6 +66,15 @@ static const SpecField lengths_fields[] = {
          "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0},"
          "\"minItems\":2,\"maxItems\":2},\"maxItems\":64}",
      .help = "Lengths as counted, in place of mean and log_sd."},
+    {.key = "file",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_file,
+     .form = "the path of a file, from the scenario's folder",
+     .schema = "{\"type\":\"string\"}",
+     .help =
+         "A file to count the histogram from. Each line is a text's number of tokens, or a JSON object with "
+         "length, tokens, num_tokens or input_ids. 256 MiB and 10 million texts at most."},
 };
 SPEC_TABLE(spec_table_lengths, "training.lengths", "How long the texts are that are trained on.",
            lengths_fields);
@@ -72,8 +92,9 @@ bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *targ
     return spec_read_table(&inside, &spec_table_lengths, node, lengths, error) &&
            (lengths->histogram_count == 0 || lengths->mean <= 0 ||
             spec_read_fail(context, NULL, error, "has both mean and histogram; give one of them")) &&
-           (lengths->histogram_count > 0 || lengths->mean >= 1 ||
-            spec_read_fail(context, NULL, error, "says no length; give mean, in tokens, or histogram"));
+           (lengths->histogram_count > 0 || lengths->mean >= 1 || lengths->from_file ||
+            inside.mistakes != NULL ||
+            spec_read_fail(context, NULL, error, "says no length; give mean, in tokens, histogram or file"));
 }
 
 void spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out)

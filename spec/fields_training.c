@@ -286,11 +286,15 @@ static const SpecField training_fields[] = {
         SpecTraining, task, &spec_words_task, "\"pretrain\"", 0,
         "What is trained: pretrain and sft train all weights, lora and qlora those of training.adapter. dpo "
         "trains either on pairs; a chosen and a rejected sequence count as two. orpo is dpo without a "
-        "reference (ORPO, SimPO, CPO). reward trains a reward model on pairs (model.scalar_head)."),
-    SPEC_F_WORD(
-        SpecTraining, reference, &spec_words_reference, "\"none\"", 0,
-        "dpo: the reference's probabilities are cached, or come from a forward of the weights with their "
-        "adapters off, or of a second, frozen model."),
+        "reference (ORPO, SimPO, CPO). reward trains a reward model on pairs (model.scalar_head). kto trains "
+        "on "
+        "single sequences with a verdict; mismatched ones run forward for its KL term. apo-unpaired is kto "
+        "without "
+        "it."),
+    SPEC_F_WORD(SpecTraining, reference, &spec_words_reference, "\"none\"", 0,
+                "dpo, kto: the reference's probabilities are cached, or come from a forward of "
+                "the weights with their "
+                "adapters off, or of a second, frozen model."),
     SPEC_F_CUSTOM(SpecTraining, adapter, spec_read_adapter, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
                   &spec_table_adapter, "Low-rank adapters (LoRA); without it all weights are trained."),
     SPEC_F_DOUBLE(SpecTraining, predicted_frac, ORR_UNIT_FRAC, 0.001, 1, "1", 0,

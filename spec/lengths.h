@@ -14,6 +14,7 @@ typedef struct SpecLengths {
     int max;             /* longer ones are cut off; 0: at the sequence's length */
     bool
         packed; /* several to a row of the sequence's length; or each padded to the longest of its micro-batch */
+    bool from_file;      /* which is not read yet: of a scenario as it was written */
     int histogram_count; /* in place of mean and log_sd; 0: none */
     float histogram_tokens[SPEC_LENGTHS_MOST], histogram_weight[SPEC_LENGTHS_MOST];
     double packed_frac; /* of a row that texts fill, 1 where they are not packed; complete */

@@ -2,6 +2,7 @@
 #include "spec/orders.h"
 #include "spec/resolve_faults.h"
 #include "spec/resolve_internal.h"
+#include "spec/resolve_lengths.h"
 #include "spec/resolve_workload.h"
 
 #define DEFAULT_FRAMEWORK "\"megatron-core\""
@@ -115,7 +116,8 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
         orr_json_take(doc, "cluster", object);
     }
     if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc) ||
-        !resolve_measured(&resolver, doc) || !spec_resolve_faults(doc, where, base_dir, profiles, error))
+        !resolve_measured(&resolver, doc) || !spec_resolve_lengths(&resolver, doc) ||
+        !spec_resolve_faults(doc, where, base_dir, profiles, error))
         goto failed;
     spec_resolve_workload(doc);
     return doc;

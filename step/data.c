@@ -239,19 +239,24 @@ static double last_product_params(const Spec *spec, const StepParams *params)
                                       : (double)model->ffn_hidden * model->hidden / spec->parallel.tensor;
 }
 
-/* Sharded weights that the reference's forward wants are gathered for it as well: a second model's, or the same once more. */
+/* Sharded weights that more forwards want are gathered for each as well: those of what is trained for mismatched completions,
+ * for the reference a second model's, or the same once more. */
 static void gather_reference(const Spec *spec, const StepParams *params, SimSegment *segment)
 {
-    if (!cost_runs_reference(spec))
+    const int mismatched = cost_mismatched_forwards(spec), refers = cost_reference_forwards(spec);
+    if (mismatched + refers == 0)
         return;
     const bool second = spec->training.reference == SPEC_REFERENCE_MODEL;
     const StepParams wanted = {.frozen = second ? params->reference : params->frozen,
                                .weights = {.tensors = params->weights.tensors}};
-    const SimWork more = both(spec, COST_ALL_GATHER, &wanted, 0);
+    const SimWork own = segment->param_gather, more = both(spec, COST_ALL_GATHER, &wanted, 0);
     if (!segment->backward_gathers_apart)
         segment->backward_gather = segment->param_gather;
     segment->backward_gathers_apart = true;
-    step_add_work(&segment->param_gather, &more);
+    if (mismatched > 0)
+        step_add_work(&segment->param_gather, &own);
+    for (int i = 0; i < refers; i++)
+        step_add_work(&segment->param_gather, &more);
 }
 
 /* What is gathered of a unit, in weights of the wire's type. */

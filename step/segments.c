@@ -80,15 +80,22 @@ static void add_gather(const Step *step, const CostGraph *graph, CostRecomputeEx
     step_add_work(&segment->recompute, &work);
 }
 
-/* The reference's forward of the same micro-batch, of which nothing is kept. */
+/* Forwards beside the micro-batch's own, of which nothing is kept: mismatched completions, and what the reference runs. */
 static void add_reference(const Step *step, const CostGraph *graph, SimSegment *segment)
 {
-    if (!cost_runs_reference(step->spec))
+    const int mismatched = cost_mismatched_forwards(step->spec), refers = cost_reference_forwards(step->spec);
+    const CostOps *forward = &graph->pass[COST_FORWARD];
+    if (mismatched > 0) {
+        const CostTime time = cost_time_ops(&step->shape, forward, COST_FORWARD);
+        step_add_time(&segment->forward, &time, SIM_PART_COMPUTE);
+    }
+    if (refers == 0)
         return;
     g_autofree CostOps *ops = g_new(CostOps, 1);
-    cost_reference_ops(&graph->pass[COST_FORWARD], ops);
+    cost_reference_ops(forward, ops);
     const CostTime time = cost_time_ops(&step->shape, ops, COST_FORWARD);
-    step_add_time(&segment->forward, &time, SIM_PART_COMPUTE);
+    for (int i = 0; i < refers; i++)
+        step_add_time(&segment->forward, &time, SIM_PART_COMPUTE);
 }
 
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)

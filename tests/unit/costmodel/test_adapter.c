@@ -351,6 +351,53 @@ static void test_no_reference(void)
     g_assert_cmpint(step_ps[0], ==, step_ps[1]);
 }
 
+/* Layer's forward of one task and reference, sharded or not; *ret_step_ps, *ret_gather_ps: the step, and a layer's gather. */
+static int64_t forward_of(const char *task, int zero, OrrArena *arena, int64_t *ret_step_ps,
+                          int64_t *ret_gather_ps)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autofree char *more = g_strdup_printf(",\"parallel\":{\"data\":8,\"zero\":%d}", zero);
+    load(LLAMA7B, task, more, spec);
+    const Report report = run(spec, arena);
+    const SimSegment *segment = &report.plan.stages[0].segments[5];
+    *ret_step_ps = report.step_ps;
+    *ret_gather_ps = sim_work_duration_ps(&segment->param_gather);
+    return sim_work_duration_ps(&segment->forward);
+}
+
+/* Verdicts: without the KL term and with a cached reference the step of sft or lora. The term is a forward of what is trained,
+ * and one of the reference; sharded weights are gathered for each. */
+static void test_verdicts(void)
+{
+    static const char *const tasks[] = {
+        "\"task\":\"sft\"",
+        "\"task\":\"apo-unpaired\",\"reference\":\"cached\"",
+        "\"task\":\"kto\",\"reference\":\"cached\"",
+        "\"task\":\"apo-unpaired\",\"reference\":\"model\"",
+        "\"task\":\"kto\",\"reference\":\"adapter-off\",\"adapter\":{\"rank\":16}",
+        "\"task\":\"kto\",\"reference\":\"model\"",
+        "\"task\":\"lora\",\"adapter\":{\"rank\":16}",
+        "\"task\":\"apo-unpaired\",\"reference\":\"cached\",\"adapter\":{\"rank\":16}",
+    };
+    for (int zero = 0; zero <= 3; zero += 3) {
+        int64_t forward_ps[8], step_ps[8], gather_ps[8];
+        OrrArena *arena = orr_arena_new();
+        for (int i = 0; i < 8; i++)
+            forward_ps[i] = forward_of(tasks[i], zero, arena, &step_ps[i], &gather_ps[i]);
+        const int64_t once_ps = forward_ps[3] - forward_ps[0];
+        g_assert_cmpint(step_ps[1], ==, step_ps[0]);
+        g_assert_cmpint(step_ps[7], ==, step_ps[6]);
+        g_assert_cmpint(forward_ps[4], >, 3 * forward_ps[6]); /* two of four are without adapters */
+        g_assert_cmpint(forward_ps[4], <, 4 * forward_ps[6]);
+        g_assert_cmpint(forward_ps[2] - forward_ps[0], ==, once_ps); /* no adapters: forwards are alike */
+        g_assert_cmpint(forward_ps[5] - forward_ps[0], ==, 3 * once_ps);
+        g_assert_cmpint(gather_ps[2], ==, 2 * gather_ps[0]);
+        g_assert_cmpint(gather_ps[5] - 2 * gather_ps[0], ==, 2 * (gather_ps[3] - gather_ps[0]));
+        g_assert_true(zero == 0 || gather_ps[0] > 0);
+        orr_arena_free(arena);
+    }
+}
+
 /* Every model has room on the list of what is kept, with all that adapters keep, in every software. */
 static void test_presets(void)
 {
@@ -398,6 +445,7 @@ static void test_refused(void)
         {"\"task\":\"lroa\"", "lora"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[\"kv_b_proj\"]}", "kv_b_proj is none"},
         {"\"task\":\"dpo\"", "cached, adapter-off or model"},
+        {"\"task\":\"kto\"", "cached, adapter-off or model"},
         {"\"reference\":\"model\"", "give none"},
         {"\"task\":\"dpo\",\"reference\":\"adapter-off\"", "without training.adapter"},
         {"\"task\":\"dpo\",\"reference\":\"model\",\"micro_batch\":1", "a pair has two"},
@@ -432,6 +480,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter/orders", test_orders);
     g_test_add_func("/adapter/preference", test_preference);
     g_test_add_func("/adapter/no-reference", test_no_reference);
+    g_test_add_func("/adapter/verdicts", test_verdicts);
     g_test_add_func("/adapter/presets", test_presets);
     g_test_add_func("/adapter/refused", test_refused);
     return g_test_run();

@@ -36,6 +36,9 @@ static void test_texts(void)
         {"{\"scenario\": {\"cluster\": {\"rate\": \"1/../x\"}}}", false},
         {"{\"scenario\": {\"a\": [[\"x/y\"]]}}", false},
         {"{\"scenario\": \"x\", \"set\": {\"model\": \"{\\\"preset\\\": \\\"\\\\u002fetc\\\"}\"}}", false},
+        {"{\"scenario\": {\"training\": {\"lengths\": {\"file\": \"x\"}}}}", false},
+        {"{\"scenario\": \"x\", \"set\": {\"training.lengths.file\": \"x\"}}", false},
+        {"{\"scenario\": \"x\", \"set\": {\"training.lengths\": \"{\\\"file\\\": 1}\"}}", false},
         {"{\"scenario\": \"x\", \"own_runs\": \"runs\"}", false},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
