@@ -93,9 +93,7 @@ static bool run(const CliArgs *common, GError **error)
             options.threads > 0 ? options.threads : MAX(1, (int)g_get_num_processors() / team.on_node);
     }
     const bool ok = live(common, &options, speaks, error);
-    cli_team_close(&team);
-    if (!ok && !speaks)
-        exit(2);
+    cli_team_close(&team, ok ? NULL : *error);
     return ok;
 }
 

@@ -288,11 +288,9 @@ static bool run(const CliArgs *common, GError **error)
         options.stop = cli_interrupt_stop(&interrupt);
     }
     const bool ok = load_and_search(args, &options, error);
-    cli_team_close(&team);
+    cli_team_close(&team, ok ? NULL : *error);
     if (ok && interrupt.seen != 0)
         exit(CLI_EXIT_INTERRUPTED);
-    if (!ok && !speaks)
-        exit(2);
     return ok;
 }
 

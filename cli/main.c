@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/stack.h"
 
-enum { EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_INPUT = 2 };
+enum { EXIT_DONE = 0 };
 
 static bool print(const char *text, GError **error)
 {
@@ -104,22 +104,6 @@ static bool run_line(int argc, char **argv, GError **error)
     return argc > 1 ? run_command(command, argc - 1, argv + 1, error) : run_command(command, 1, only, error);
 }
 
-/* One line, whatever the message was made of, and indented ones where it is a list. */
-static void print_error(const GError *error)
-{
-    enum { MOST = 2000 }; /* a key of megabytes is no message */
-    g_autofree char *message = orr_shown(error->message, ' ', "");
-    if (strlen(message) > MOST) {
-        *g_utf8_find_prev_char(message, message + MOST) = '\0';
-        char *cut = g_strconcat(message, " ...", NULL);
-        g_free(message);
-        message = cut;
-    }
-    g_auto(GStrv) parts = g_strsplit(message, ORR_ALSO, -1);
-    g_autofree char *lines = g_strjoinv("\n  and ", parts);
-    fprintf(stderr, "orrery: %s\n", lines);
-}
-
 static int run_all(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN); /* so is a file larger than allowed */
@@ -130,8 +114,7 @@ static int run_all(int argc, char **argv)
     g_assert(error != NULL);
     if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_PIPE))
         return EXIT_DONE;
-    print_error(error);
-    return g_error_matches(error, ORR_ERROR, ORR_ERROR_INTERNAL) ? EXIT_INTERNAL : EXIT_INPUT;
+    return cli_error_tell(error);
 }
 
 int main(int argc, char **argv)

@@ -136,3 +136,19 @@ void cli_note(bool quiet, const char *format, ...)
     va_end(values);
     fprintf(stderr, "%s\n", message);
 }
+
+int cli_error_tell(const GError *error)
+{
+    enum { MOST = 2000 }; /* a key of megabytes is no message */
+    g_autofree char *message = orr_shown(error->message, ' ', "");
+    if (strlen(message) > MOST) {
+        *g_utf8_find_prev_char(message, message + MOST) = '\0';
+        char *cut = g_strconcat(message, " ...", NULL);
+        g_free(message);
+        message = cut;
+    }
+    g_auto(GStrv) parts = g_strsplit(message, ORR_ALSO, -1);
+    g_autofree char *lines = g_strjoinv("\n  and ", parts);
+    fprintf(stderr, "orrery: %s\n", lines);
+    return g_error_matches(error, ORR_ERROR, ORR_ERROR_INTERNAL) ? 1 : 2;
+}

@@ -39,4 +39,8 @@ bool cli_stream_close(CliStream *stream, GError **error);
 /* A line on standard error, for people; nothing when `quiet`. */
 void cli_note(bool quiet, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/* An error on standard error: one line, whatever its message was made of, and indented ones where it is a list. Returns the exit
+ * status: 1 for a mistake of the program's own, else 2. */
+int cli_error_tell(const GError *error);
+
 #endif

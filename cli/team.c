@@ -2,8 +2,10 @@
 #include "cli/team.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "base/error.h"
+#include "cli/output.h"
 
 static int number_of(const char *const *names, int count, int otherwise)
 {
@@ -64,13 +66,16 @@ bool cli_team_open(CliTeam *ret_team, GError **error)
     return true;
 }
 
-void cli_team_close(CliTeam *team)
+void cli_team_close(CliTeam *team, const GError *error)
 {
     void (*close_team)(void) = NULL;
     if (team->module == NULL)
         return;
+    const int status = error == NULL ? 0 : team->team.rank == 0 ? cli_error_tell(error) : 2;
     *(void **)&close_team = dlsym(team->module, "orr_mpi_close");
     if (close_team != NULL)
         close_team();
     team->module = NULL;
+    if (error != NULL)
+        exit(status);
 }

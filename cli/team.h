@@ -17,6 +17,8 @@ typedef struct CliTeam {
 
 /* Joins the others. Fails when several were started and this build has no MPI. */
 bool cli_team_open(CliTeam *ret_team, GError **error);
-void cli_team_close(CliTeam *team);
+/* Leaves the others. Does not return where several failed, alike: the first tells the error, and only then do the others
+ * end, since mpirun ends all processes with the first that fails. */
+void cli_team_close(CliTeam *team, const GError *error);
 
 #endif
