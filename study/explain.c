@@ -6,8 +6,10 @@
 
 #include "report/kernels.h"
 #include "spec/notes.h"
+#include "study/explain_figures.h"
 
-#define MORE 1.1 /* of a resource */
+#define MORE 1.1         /* of a resource */
+#define ONE_PERCENT 1.01 /* of a figure */
 
 /* Slow GPUs take the share of the step that they take of `like`. */
 static bool simulate(const Spec *spec, const Report *like, Report *ret_report)
@@ -21,93 +23,6 @@ static bool simulate(const Spec *spec, const Report *like, Report *ret_report)
 }
 
 /* --- what binds --- */
-
-static void more_compute(Spec *spec)
-{
-    for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
-        spec->cluster.accelerator.peak_flops_per_s[dtype] *= MORE;
-    for (int g = 0; g < spec->cluster.group_count; g++)
-        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
-            spec->cluster.groups[g].accelerator.peak_flops_per_s[dtype] *= MORE;
-}
-
-static void more_hbm(Spec *spec)
-{
-    spec->cluster.accelerator.memory_bytes_per_s *= MORE;
-    for (int g = 0; g < spec->cluster.group_count; g++)
-        spec->cluster.groups[g].accelerator.memory_bytes_per_s *= MORE;
-}
-
-static void more_scale_up(Spec *spec)
-{
-    spec->cluster.scale_up_bytes_per_s *= MORE;
-    for (int g = 0; g < spec->cluster.group_count; g++)
-        spec->cluster.groups[g].scale_up_bytes_per_s *= MORE;
-}
-
-static void more_scale_out(Spec *spec)
-{
-    spec->cluster.scale_out_bytes_per_s_per_gpu *= MORE;
-    for (int g = 0; g < spec->cluster.group_count; g++)
-        spec->cluster.groups[g].scale_out_bytes_per_s_per_gpu *= MORE;
-}
-
-static void more_host(Spec *spec)
-{
-    SpecRecipeHost *host = &spec->execution.framework.host;
-    double *const seconds[] = {&host->kernel_host_s, &host->kernel_gap_s, &host->collective_gap_s,
-                               &host->step_overhead_s, &host->microbatch_overhead_s};
-    for (gsize i = 0; i < G_N_ELEMENTS(seconds); i++)
-        *seconds[i] /= MORE;
-}
-
-/* Of the optimizer on the host, whichever of the two it waits for, and of all that is copied there. */
-static void more_host_memory(Spec *spec)
-{
-    SpecCluster *cluster = &spec->cluster;
-    for (int g = -1; g < cluster->group_count; g++) {
-        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
-        host->dram_bytes_per_s *= MORE;
-        host->core_bytes_per_s *= MORE;
-    }
-}
-
-static void more_host_link(Spec *spec)
-{
-    SpecCluster *cluster = &spec->cluster;
-    for (int g = -1; g < cluster->group_count; g++) {
-        (g < 0 ? &cluster->host : &cluster->groups[g].host)->pcie_root_bytes_per_s *= MORE;
-        (g < 0 ? &cluster->accelerator : &cluster->groups[g].accelerator)->host_link_bytes_per_s *= MORE;
-    }
-}
-
-static void more_disks(Spec *spec)
-{
-    SpecCluster *cluster = &spec->cluster;
-    for (int g = -1; g < cluster->group_count; g++) {
-        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
-        host->nvme_read_bytes_per_s *= MORE;
-        host->nvme_write_bytes_per_s *= MORE;
-    }
-}
-
-/* A server whose NIC is not given has a worker's: of one node that is its GPUs' link to the host. */
-static void more_servers(Spec *spec)
-{
-    SpecServers *servers = &spec->parallel.servers;
-    servers->nic_bytes_per_s *= MORE;
-    servers->flow_bytes_per_s *= MORE;
-    servers->sum_bytes_per_s *= MORE;
-    servers->update_bytes_per_s *= MORE;
-}
-
-static void more_input(Spec *spec)
-{
-    spec->storage.read_bytes_per_s *= MORE;
-    spec->storage.node_bytes_per_s *= MORE;
-    spec->data.front_end_bytes_per_s *= MORE;
-    spec->data.tokens_per_s *= MORE;
-}
 
 static bool has_data(const Spec *spec)
 {
@@ -126,19 +41,18 @@ static bool has_servers(const Spec *spec)
 
 static const struct {
     const char *key, *words;
-    void (*more)(Spec *spec);
     bool (*there)(const Spec *spec); /* NULL: everywhere */
 } resources[] = {
-    {"compute", "compute (FLOP/s)", more_compute, NULL},
-    {"hbm", "memory bandwidth", more_hbm, NULL},
-    {"scale_up", "links within a node", more_scale_up, NULL},
-    {"scale_out", "the network between nodes", more_scale_out, NULL},
-    {"host", "the host (launches, gaps, overhead)", more_host, NULL},
-    {"host_memory", "the host's memory and cores", more_host_memory, goes_below},
-    {"host_link", "links to the host", more_host_link, goes_below},
-    {"disks", "the nodes' disks", more_disks, goes_below},
-    {"servers", "the servers' connections and sums", more_servers, has_servers},
-    {"input", "the input (storage, its way to the nodes, preparation)", more_input, has_data},
+    {"compute", "compute (FLOP/s)", NULL},
+    {"hbm", "memory bandwidth", NULL},
+    {"scale_up", "links within a node", NULL},
+    {"scale_out", "the network between nodes", NULL},
+    {"host", "the host (launches, gaps, overhead)", NULL},
+    {"host_memory", "the host's memory and cores", goes_below},
+    {"host_link", "links to the host", goes_below},
+    {"disks", "the nodes' disks", goes_below},
+    {"servers", "the servers' connections and sums", has_servers},
+    {"input", "the input (storage, its way to the nodes, preparation)", has_data},
 };
 
 static int compare_binds(gconstpointer a, gconstpointer b)
@@ -160,7 +74,7 @@ static void find_binds(const Report *report, GArray *binds)
         if (resources[i].there != NULL && !resources[i].there(report->spec))
             continue;
         *spec = *report->spec;
-        resources[i].more(spec);
+        explain_resource_better(spec, resources[i].key, MORE);
         if (!simulate(spec, report, &faster))
             continue;
         const double gain = 1 - (double)faster.step_ps / step;
@@ -169,6 +83,31 @@ static void find_binds(const Report *report, GArray *binds)
     }
     g_array_append_vals(binds, waits, report->jitter.told ? 2 : 1);
     g_array_sort(binds, compare_binds);
+}
+
+/* --- figures --- */
+
+static int compare_figures(gconstpointer a, gconstpointer b)
+{
+    const ExplainFigure *x = a, *y = b;
+    const double more = fabs(x->elasticity), less = fabs(y->elasticity);
+    return more > less || more < less ? (more < less) - (more > less) : strcmp(x->key, y->key);
+}
+
+static void find_figures(const Report *report, GArray *figures)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    for (int i = 0; i < explain_figure_count(); i++) {
+        Report better;
+        *spec = *report->spec;
+        if (!explain_figure_better(spec, i, ONE_PERCENT) || !simulate(spec, report, &better))
+            continue;
+        const double ratio = (double)better.step_ps / (double)report->step_ps;
+        const ExplainFigure figure = {explain_figure_key(i), better.step_ps, 1 - ratio,
+                                      -log(ratio) / log(ONE_PERCENT)};
+        g_array_append_val(figures, figure);
+    }
+    g_array_sort(figures, compare_figures);
 }
 
 /* --- changes --- */
@@ -444,6 +383,7 @@ Explanation report_explain(const Report *report)
 {
     Explanation explanation = {.report = report,
                                .binds = g_array_new(FALSE, FALSE, sizeof(ExplainBind)),
+                               .figures = g_array_new(FALSE, FALSE, sizeof(ExplainFigure)),
                                .changes = g_array_new(FALSE, FALSE, sizeof(ExplainChange)),
                                .kernels = g_array_new(FALSE, FALSE, sizeof(ExplainKernel)),
                                .collectives = g_array_new(FALSE, FALSE, sizeof(ExplainKernel))};
@@ -454,6 +394,7 @@ Explanation report_explain(const Report *report)
     Sum sum = {explanation.kernels, explanation.collectives, cost_peak_flops_per_s(report->spec)};
     g_array_set_clear_func(explanation.changes, clear_change);
     find_binds(report, explanation.binds);
+    find_figures(report, explanation.figures);
     try_degrees(&trial);
     try_recompute(&trial);
     try_sharding(&trial);
@@ -471,6 +412,7 @@ Explanation report_explain(const Report *report)
 void report_explain_clear(Explanation *explanation)
 {
     g_array_free(explanation->binds, TRUE);
+    g_array_free(explanation->figures, TRUE);
     g_array_free(explanation->changes, TRUE);
     g_array_free(explanation->kernels, TRUE);
     g_array_free(explanation->collectives, TRUE);

@@ -14,6 +14,14 @@ typedef struct ExplainBind {
     double share; /* of the step that goes with it: (1 - T' / T) / (1 - 1 / 1.1), or the bubble's share */
 } ExplainBind;
 
+/* One hardware figure better by one percent, all others as they are. */
+typedef struct ExplainFigure {
+    const char *key; /* "cluster.scale_up_bytes_per_s" */
+    int64_t step_ps;
+    double gain_frac;  /* 1 - step / today's */
+    double elasticity; /* -log(step / today's) / log(1.01) */
+} ExplainFigure;
+
 typedef struct ExplainChange {
     char *set[3]; /* "parallel.tensor=4", and what follows from it; NULL-terminated where fewer */
     int64_t step_ps;
@@ -33,6 +41,7 @@ typedef struct ExplainKernel {
 typedef struct Explanation {
     const Report *report; /* borrowed */
     GArray *binds;        /* ExplainBind, most first */
+    GArray *figures;      /* ExplainFigure, most effect first */
     GArray *changes;      /* ExplainChange, fastest first: those that fit before the others */
     GArray *kernels;      /* ExplainKernel of compute, most loss first */
     GArray *collectives;  /* ExplainKernel, most time first */

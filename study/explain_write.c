@@ -165,6 +165,24 @@ static void write_kernels(const Explanation *explanation, const ExplainLoss *lar
                  largest->label, 100 * largest->frac, list->str);
 }
 
+/* Figures that move the step by a thousandth of what they move. */
+static void write_figures(const GArray *figures, GString *out)
+{
+    static const char *const headers[] = {"1 % better", "step", "elasticity"};
+    OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
+    for (guint i = 0; i < figures->len; i++) {
+        const ExplainFigure *figure = &g_array_index(figures, ExplainFigure, i);
+        if (fabs(figure->elasticity) < 0.001)
+            continue;
+        g_autofree char *change = g_strdup_printf("%+.3f %%", -100 * figure->gain_frac),
+                        *elasticity = g_strdup_printf("%.3f", figure->elasticity);
+        orr_table_row(table, (const char *const[]){figure->key, change, elasticity});
+    }
+    g_string_append_c(out, '\n');
+    report_page_table(table, out, 2);
+    orr_table_free(table);
+}
+
 void report_explain_text(const Explanation *explanation, const ExplainLoss *largest, GString *out)
 {
     const Report *report = explanation->report;
@@ -180,6 +198,7 @@ void report_explain_text(const Explanation *explanation, const ExplainLoss *larg
     write_kernels(explanation, largest, &number, out);
     write_changes(explanation, &number, out);
     write_memory(explanation, &number, out);
+    write_figures(explanation->figures, out);
 }
 
 static void json_kernels(OrrJsonWriter *w, const char *key, const GArray *kernels)
@@ -212,6 +231,17 @@ void report_explain_json(const Explanation *explanation, const ExplainLoss *larg
         orr_jw_begin(w, NULL, '{');
         orr_jw_text(w, "what", bind_at(explanation, i)->key);
         orr_jw_number(w, "step_frac", bind_at(explanation, i)->share);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+    orr_jw_begin(w, "figures", '[');
+    for (guint i = 0; i < explanation->figures->len; i++) {
+        const ExplainFigure *figure = &g_array_index(explanation->figures, ExplainFigure, i);
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "figure", figure->key);
+        orr_jw_ps(w, "step_s", figure->step_ps);
+        orr_jw_number(w, "gain_frac", figure->gain_frac);
+        orr_jw_number(w, "elasticity", figure->elasticity);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');

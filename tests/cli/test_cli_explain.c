@@ -197,6 +197,30 @@ static void test_kernels(void)
     orr_json_free(doc);
 }
 
+/* No figure that gets better makes the step slower; together they bring no more than all of the step. */
+static void test_figures(void)
+{
+    static const char *const names[] = {"gpt3-175b", "llama3-70b-h100", "gpt2-xl-1gpu"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
+                        *path = cli_source(file);
+        CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+        OrrJsonDoc *doc = json_of(&run, names[i]);
+        double sum = 0, last = 2;
+        for (const OrrJson *figure = orr_json_first(at(orr_json_root(doc), "figures")); figure != NULL;
+             figure = orr_json_next(figure)) {
+            const double elasticity = orr_json_number(at(figure, "elasticity"));
+            g_assert_cmpfloat(elasticity, >, -0.002);
+            g_assert_cmpfloat(fabs(elasticity), <=, last);
+            last = fabs(elasticity);
+            sum += elasticity;
+        }
+        g_assert_cmpfloat(sum, >, 0.5);
+        g_assert_cmpfloat(sum, <, 1.02);
+        orr_json_free(doc);
+    }
+}
+
 static void test_page(void)
 {
     g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
@@ -250,6 +274,7 @@ int main(int argc, char **argv)
     g_test_add_func("/explain/binds-below", test_binds_below);
     g_test_add_func("/explain/layer-list", test_layer_list);
     g_test_add_func("/explain/kernels", test_kernels);
+    g_test_add_func("/explain/figures", test_figures);
     g_test_add_func("/explain/page", test_page);
     g_test_add_func("/cli/explain/side-by-side", test_shares_side_by_side);
     return g_test_run();
