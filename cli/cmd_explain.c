@@ -48,7 +48,8 @@ const CliCommand cli_command_explain = {
     .help = "Says which resource a step waits for (simulated with 10 % more of each), and which "
             "kernels the largest loss is made of. Then come the five strongest changes of one field "
             "of parallel, training or execution. Each is simulated; the data-parallel degree follows "
-            "the others. Last, what memory rules out.\n\n"
+            "the others. Then what memory rules out. Last, a table of hardware figures: what 1 % "
+            "better of each does to the step.\n\n"
             "  orrery explain scenarios/examples/gpt3-175b.json\n"
             "  orrery explain gpt3.json --format json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

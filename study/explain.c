@@ -8,7 +8,7 @@
 #include "spec/notes.h"
 #include "study/explain_figures.h"
 
-#define MORE 1.1         /* of a resource */
+#define MORE        1.1  /* of a resource */
 #define ONE_PERCENT 1.01 /* of a figure */
 
 /* Slow GPUs take the share of the step that they take of `like`. */

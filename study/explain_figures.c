@@ -14,16 +14,28 @@ static const struct {
     size_t offset, group_offset;
 } figures[] = {
 #define PEAK(dtype, word)                                                                                    \
-    {"accelerator.peak_flops_per_s." word, "compute", IN_ACCELERATOR, false,                                 \
-     offsetof(SpecAccelerator, peak_flops_per_s) + (dtype) * sizeof(double), 0}
+    {                                                                                                        \
+        "cluster.accelerator.peak_flops_per_s." word, "compute", IN_ACCELERATOR, false,                      \
+            offsetof(SpecAccelerator, peak_flops_per_s) + (dtype) * sizeof(double), 0                        \
+    }
 #define ACCELERATOR(member, resource, is_time)                                                               \
-    {"accelerator." #member, resource, IN_ACCELERATOR, is_time, offsetof(SpecAccelerator, member), 0}
+    {                                                                                                        \
+        "cluster.accelerator." #member, resource, IN_ACCELERATOR, is_time,                                   \
+            offsetof(SpecAccelerator, member), 0                                                             \
+    }
 #define CLUSTER(member, resource, is_time)                                                                   \
-    {"cluster." #member, resource, IN_CLUSTER, is_time, offsetof(SpecCluster, member),                       \
-     offsetof(SpecGroup, member)}
+    {                                                                                                        \
+        "cluster." #member, resource, IN_CLUSTER, is_time, offsetof(SpecCluster, member),                    \
+            offsetof(SpecGroup, member)                                                                      \
+    }
 #define HOST(member, resource, is_time)                                                                      \
-    {"cluster.host." #member, resource, IN_HOST, is_time, offsetof(SpecHost, member), 0}
-#define SPEC(member, resource, is_time) {#member, resource, IN_SPEC, is_time, offsetof(Spec, member), 0}
+    {                                                                                                        \
+        "cluster.host." #member, resource, IN_HOST, is_time, offsetof(SpecHost, member), 0                   \
+    }
+#define SPEC(member, resource, is_time)                                                                      \
+    {                                                                                                        \
+#member, resource, IN_SPEC, is_time, offsetof(Spec, member), 0                                       \
+    }
     PEAK(SPEC_FP32, "fp32"),
     PEAK(SPEC_TF32, "tf32"),
     PEAK(SPEC_FP16, "fp16"),

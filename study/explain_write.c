@@ -170,16 +170,20 @@ static void write_figures(const GArray *figures, GString *out)
 {
     static const char *const headers[] = {"1 % better", "step", "elasticity"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
+    bool any = false;
     for (guint i = 0; i < figures->len; i++) {
         const ExplainFigure *figure = &g_array_index(figures, ExplainFigure, i);
         if (fabs(figure->elasticity) < 0.001)
             continue;
+        any = true;
         g_autofree char *change = g_strdup_printf("%+.3f %%", -100 * figure->gain_frac),
                         *elasticity = g_strdup_printf("%.3f", figure->elasticity);
         orr_table_row(table, (const char *const[]){figure->key, change, elasticity});
     }
-    g_string_append_c(out, '\n');
-    report_page_table(table, out, 2);
+    if (any) {
+        g_string_append_c(out, '\n');
+        report_page_table(table, out, 2);
+    }
     orr_table_free(table);
 }
 
