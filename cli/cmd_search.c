@@ -25,7 +25,7 @@
 typedef struct SearchArgs {
     CliArgs common;
     char *own_runs;
-    char *top, *jobs, *max_seconds, *accelerators, *clusters, *memory_reserve, *save, *save_all;
+    char *top, *jobs, *max_seconds, *accelerators, *clusters, *frameworks, *memory_reserve, *save, *save_all;
     gboolean exhaustive, ideal;
 } SearchArgs;
 
@@ -174,6 +174,30 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
 
 /* --- several machines --- */
 
+/* `base` as each software of --framework has it, read anew so that each has its own defaults; itself without. */
+static bool add_frameworks(const SearchArgs *args, const Spec *base, GPtrArray *bases, GError **error)
+{
+    const CliArgs *common = &args->common;
+    g_auto(GStrv) names = g_strsplit(args->frameworks != NULL ? args->frameworks : "", ",", -1);
+    if (args->frameworks == NULL)
+        g_ptr_array_add(bases, g_memdup2(base, sizeof *base));
+    for (char **name = names; *name != NULL; name++) {
+        g_autofree char *chosen = g_strdup_printf("execution.framework=%s", g_strstrip(*name));
+        g_autoptr(GPtrArray) sets = g_ptr_array_new();
+        Spec *spec = g_new0(Spec, 1);
+        g_ptr_array_add(bases, spec);
+        for (char **set = common->sets; set != NULL && *set != NULL; set++)
+            g_ptr_array_add(sets, *set);
+        g_ptr_array_add(sets, chosen);
+        g_ptr_array_add(sets, NULL);
+        if (!spec_load_file(common->words[0], (const char *const *)sets->pdata, true, spec, NULL, error)) {
+            g_prefix_error(error, "--framework %s: ", *name);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrArray *kinds, GError **error)
 {
     g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
@@ -182,6 +206,23 @@ static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrA
         g_ptr_array_add(kinds, spec);
         if (!api_kind_read(key, g_strstrip(*word), base, spec, error))
             return false;
+    }
+    return true;
+}
+
+/* Each of --accelerator and --cluster under each software; the scenario's own machine where none is named. */
+static bool list_kinds(const SearchArgs *args, const Spec *base, GPtrArray *kinds, GError **error)
+{
+    g_autoptr(GPtrArray) bases = g_ptr_array_new_with_free_func(g_free);
+    if (!add_frameworks(args, base, bases, error))
+        return false;
+    for (guint i = 0; i < bases->len; i++) {
+        const Spec *own = g_ptr_array_index(bases, i);
+        if (!add_kinds("accelerator", args->accelerators, own, kinds, error) ||
+            !add_kinds("cluster", args->clusters, own, kinds, error))
+            return false;
+        if (args->accelerators == NULL && args->clusters == NULL)
+            g_ptr_array_add(kinds, g_memdup2(own, sizeof *own));
     }
     return true;
 }
@@ -195,11 +236,8 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     SearchPareto front;
     if (!args->ideal && campaign_assumed_load(&assumed, NULL))
         own.assumed = &assumed;
-    if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
-        !add_kinds("cluster", args->clusters, base, kinds, error))
+    if (!list_kinds(args, base, kinds, error))
         return false;
-    if (kinds->len == 0)
-        g_ptr_array_add(kinds, g_memdup2(base, sizeof *base));
     if (args->save != NULL || args->save_all != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--save: give one machine, not several kinds or numbers of nodes");
@@ -259,7 +297,8 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
+    const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL ||
+                         args->frameworks != NULL;
     const bool ok = (spec->workload.given ? search_splits(args, spec, &source, options->top, out, error)
                      : several            ? search_machines(args, options, spec, out, error)
                                           : search(args, options, spec, &source, out, error)) &&
@@ -305,6 +344,8 @@ static const CliFlag flags[] = {
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(SearchArgs, clusters), "NAME[@USD],...",
      "these clusters side by side, with the price of a GPU-hour"},
+    {"framework", CLI_FLAG_TEXT, offsetof(SearchArgs, frameworks), "NAME,...",
+     "these training programs side by side, on each machine, each with its own defaults"},
     {"save", CLI_FLAG_FILE, offsetof(SearchArgs, save), "FILE",
      "write the best configuration as a complete scenario"},
     {"save-all", CLI_FLAG_FILE, offsetof(SearchArgs, save_all), "FOLDER",
@@ -326,8 +367,9 @@ const CliCommand cli_command_search = {
             "above the simulated time leave out what cannot win; the report counts how many points "
             "each bound left out and how many ran in the simulator. Ranges and limits stand in the "
             "scenario's `search` object (orrery help search). Under mpirun the processes share the "
-            "work and give the same answer. With `search.nodes`, --cluster or --accelerator every "
-            "machine is searched. The answer is then the best of each, and the front of time, memory "
+            "work and give the same answer. With `search.nodes`, --cluster, --accelerator or "
+            "--framework every machine is searched. The answer is then the best of each, and the front of "
+            "time, memory "
             "and cost over all. Of a scenario with a workload the nodes are dealt to training and "
             "generation, in every way.\n\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exchange/export.h"
+#include "exchange/import_dump.h"
 #include "exchange/formats.h"
 #include "exchange/megatron.h"
 #include "exchange/import_peft.h"
@@ -157,6 +158,8 @@ static int detect(const char *text, size_t length)
         orr_json_free(doc);
         return hf ? EXCHANGE_FORMAT_HF : EXCHANGE_FORMAT_DEEPSPEED;
     }
+    if (exchange_is_dump(text, length))
+        return EXCHANGE_FORMAT_MEGATRON_BRIDGE;
     if (holds(text, length, "actor_rollout_ref."))
         return EXCHANGE_FORMAT_VERL;
     if (holds(text, length, "_component_: torchtune."))
@@ -317,7 +320,13 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         g_propagate_error(error, failure);
     if (known != NULL || failure != NULL)
         return known != NULL ? with_sets(known, sets) : NULL;
-    const int kind = format >= 0 ? format : detect(text, length);
+    const bool python =
+        (format < 0 || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE) && exchange_is_python(text, length, path);
+    const int kind = format >= 0 ? format : python ? -1 : detect(text, length);
+    if (python) {
+        exchange_refuse_python(path, text, length, error);
+        return NULL;
+    }
     if (kind < 0) {
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
@@ -331,7 +340,11 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
     Settings settings;
     settings_init(&settings);
     ExchangeImport import = {.in = &settings, .path = path, .loss = loss};
-    if (settings_read(text, length, path, row->syntax, &settings, loss->changes, error)) {
+    const bool dump = kind == EXCHANGE_FORMAT_MEGATRON_BRIDGE && exchange_is_dump(text, length);
+    if (settings_read(text, length, path, dump ? SETTINGS_YAML : row->syntax, &settings, loss->changes,
+                      error)) {
+        if (dump)
+            exchange_dump_settle(&settings);
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
         import.doc = starting_doc(&settings, base, path, loss);

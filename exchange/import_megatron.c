@@ -171,7 +171,7 @@ static void take_launcher(const MegatronNames *names)
     const OrrJson *cluster = exchange_import_at(names->import, "cluster");
     const bool preset = cluster != NULL && (orr_json_type(cluster) == ORR_JSON_TEXT ||
                                             exchange_import_at(names->import, "cluster.preset") != NULL);
-    for (gsize i = 0; !names->bridge && i < G_N_ELEMENTS(node_names); i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(node_names); i++) {
         const char *nodes = exchange_import_text(names->import, node_names[i]);
         const char *gpus = exchange_import_text(names->import, gpu_names[i]);
         if (nodes != NULL && nodes[0] != '$' && strchr(nodes, ':') == NULL)
@@ -454,5 +454,11 @@ void exchange_import_megatron(ExchangeImport *import)
 
 void exchange_import_megatron_bridge(ExchangeImport *import)
 {
+    const char *preset =
+        exchange_import_text(import, "orrery.preset"); /* of a class: exchange/import_dump.h */
+    if (preset != NULL && exchange_import_at(import, "model") == NULL) {
+        g_autofree char *quoted = exchange_json_text(preset);
+        exchange_import_native(import, "model.preset", quoted);
+    }
     import_named(import, true);
 }

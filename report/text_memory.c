@@ -138,6 +138,8 @@ static void append_zero(const Spec *spec, GString *line)
         g_string_append(line, "parallel.zero=3, ");
     if (parallel->zero > 0 && parallel->zero_group_gpus > 0)
         g_string_append(line, "parallel.zero_group_gpus=0, ");
+    if (spec->model.moe.experts > parallel->expert && parallel->data > parallel->expert)
+        g_string_append(line, "a larger parallel.expert, ");
 }
 
 static void append_activations(const Spec *spec, GString *line)

@@ -137,6 +137,16 @@ static int fixed(int degree)
     return MAX(1, degree);
 }
 
+/* Whether the search may try a precision that every kind of GPU has; true where it tries the scenario's alone. */
+static bool has_precision(const Spec *spec)
+{
+    bool has = spec->search.precision == 0;
+    for (int i = 0; i < spec_words_precision.count; i++)
+        has = has || ((spec->search.precision & 1u << i) != 0 &&
+                      search_hardware_has(spec, spec_gemm_dtype((SpecPrecision)i)));
+    return has;
+}
+
 char *search_why_empty(const Spec *spec)
 {
     const SpecParallel *p = &spec->parallel;
@@ -145,6 +155,10 @@ char *search_why_empty(const Spec *spec)
     const int64_t product = split * fixed(p->data);
     const bool known = p->tensor > 0 && p->context > 0 && p->pipeline > 0;
     const int64_t data = known && gpus % split == 0 ? gpus / split : fixed(p->data);
+    if (!has_precision(spec))
+        return g_strdup_printf("search.precision names none that accelerator \"%s\" has a peak for; give "
+                               "one, such as bf16",
+                               spec->cluster.accelerator.name);
     if (gpus % product != 0)
         return g_strdup_printf("the fixed degrees of parallel multiply to %" G_GINT64_FORMAT
                                ", which does not divide the %d GPUs; give degrees that do",

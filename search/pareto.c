@@ -129,18 +129,21 @@ bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions 
     for (int m = 0; m < front.count; m++) {
         SearchMachine *machine = &front.machines[m];
         g_autoptr(GError) refusal = NULL;
-        if (machine->reason == NULL &&
+        if (machine->reason == NULL && spec_check(machine->spec, "", &refusal) &&
             search_run_reserved(machine->spec, options, true, &machine->result, &refusal)) {
             machine->result.assumed = options->assumed;
             answered++;
         } else if (machine->reason == NULL) {
-            machine->reason = g_strdup(refusal->message);
+            machine->reason = g_strdup(refusal->message + (g_str_has_prefix(refusal->message, ": ") ? 2 : 0));
         }
         front.priced = front.priced && report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR) > 0;
     }
     if (answered == 0) {
-        orr_fail(error, ORR_ERROR_INPUT, "search.nodes: none of %d machines has an answer; the first: %s",
-                 front.count, front.machines[0].reason);
+        if (front.count == 1)
+            orr_fail(error, ORR_ERROR_INPUT, "%s", front.machines[0].reason);
+        else
+            orr_fail(error, ORR_ERROR_INPUT, "none of %d machines has an answer; the first: %s", front.count,
+                     front.machines[0].reason);
         search_pareto_clear(&front);
         return false;
     }

@@ -1,4 +1,6 @@
 /* search/pareto_write.c - searches of several machines side by side, and their common front. */
+#include <string.h>
+
 #include "base/text.h"
 #include "report/groups.h"
 #include "report/page.h"
@@ -8,9 +10,32 @@
 
 enum { NUMBERS = 44 };
 
-static const char *name_of(const Spec *spec)
+static bool several_frameworks(const SearchPareto *front)
 {
-    return spec->cluster.name[0] != '\0' ? spec->cluster.name : spec->cluster.accelerator.name;
+    for (int m = 1; m < front->count; m++)
+        if (!g_str_equal(front->machines[m].spec->execution.framework.name,
+                         front->machines[0].spec->execution.framework.name))
+            return true;
+    return false;
+}
+
+/* Of the GPUs, and the software on them where machines differ in it; g_free. */
+static char *name_of(const SearchPareto *front, const Spec *spec)
+{
+    const char *gpus = spec->cluster.name[0] != '\0' ? spec->cluster.name : spec->cluster.accelerator.name;
+    return several_frameworks(front) ? g_strdup_printf("%s, %s", gpus, spec->execution.framework.name)
+                                     : g_strdup(gpus);
+}
+
+/* Columns of the longest name. */
+static int name_width(const SearchPareto *front)
+{
+    int width = 24;
+    for (int m = 0; m < front->count; m++) {
+        g_autofree char *name = name_of(front, front->machines[m].spec);
+        width = MAX(width, (int)strlen(name));
+    }
+    return width;
 }
 
 static const char *kind_of_cost(const SearchPareto *front)
@@ -38,8 +63,9 @@ static void append_machine(GString *out, const SearchPareto *front, int index)
 {
     const SearchMachine *machine = &front->machines[index];
     char gpus[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "%3d  %7s x %-24s", index + 1,
-                           report_page_whole(gpus, spec_gpus(machine->spec)), name_of(machine->spec));
+    g_autofree char *name = name_of(front, machine->spec);
+    g_string_append_printf(out, "%3d  %7s x %-*s", index + 1,
+                           report_page_whole(gpus, spec_gpus(machine->spec)), name_width(front), name);
     if (machine->reason != NULL) {
         g_string_append_printf(out, " %s\n", machine->reason);
     } else if (machine->result.best->len == 0) {
@@ -56,7 +82,8 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
 {
     const Spec *spec = front->machines[0].spec;
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
-    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n", NUMBERS - 6, "");
+    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n",
+                           NUMBERS - 30 + name_width(front), "");
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);
     g_string_append_printf(
@@ -91,6 +118,7 @@ static void write_machine(OrrJsonWriter *w, const SearchMachine *machine, Spec *
     orr_jw_begin(w, NULL, '{');
     orr_jw_text(w, "cluster", cluster->name);
     orr_jw_text(w, "accelerator", cluster->accelerator.name);
+    orr_jw_text(w, "framework", machine->spec->execution.framework.name);
     orr_jw_int(w, "nodes", cluster->nodes);
     orr_jw_int(w, "gpus", spec_gpus(machine->spec));
     const double usd_per_hour = report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR);
@@ -147,10 +175,11 @@ void search_pareto_write_csv(const SearchPareto *front, GString *out)
         const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
         const SearchMachine *machine = &front->machines[point->machine];
         char text[4][G_ASCII_DTOSTR_BUF_SIZE];
-        g_autofree char *words = search_describe(&machine->result, point->run->id);
+        g_autofree char *words = search_describe(&machine->result, point->run->id),
+                        *name = name_of(front, machine->spec);
         g_snprintf(text[0], sizeof text[0], "%d", spec_gpus(machine->spec));
         const char *const cells[] = {
-            name_of(machine->spec),
+            name,
             text[0],
             g_ascii_formatd(text[1], sizeof text[1], "%.9g", (double)point->run->step_ps * 1e-12),
             g_ascii_formatd(text[2], sizeof text[2], "%.0f", point->run->reserved_bytes),

@@ -1,6 +1,7 @@
 /* tests/cli/test_cli_search.c - `orrery search` from outside: its flags, its limits, its certificate. */
 #include <string.h>
 
+#include "base/json.h"
 #include "tests/cli/runner.h"
 
 static const char *const open_fields[] = {
@@ -39,7 +40,7 @@ static void test_bad_flags(void)
         {{"--set", "search.order=[1]"}, "search.order: 1 is no text"},
         {{"--set", "parallel.pipeline=96"}, "multiply to 96, which does not divide the 1024 GPUs"},
         {{"--set", "parallel.pipeline=128"}, "parallel.pipeline 128 leaves stages without a layer"},
-        {{"--set", "search.precision=[\"fp8\"]"}, "no assignment"}, /* an A100 has no peak for it */
+        {{"--set", "search.precision=[\"fp8\"]"}, "search.precision names none that accelerator \"a100"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         CliRun run = search_with(cases[i].words, 2);
@@ -102,6 +103,53 @@ static void test_machines(void)
     cli_run_clear(&run);
 }
 
+static double best_step_s(const CliRun *run, int machine)
+{
+    OrrJsonDoc *doc = orr_json_parse(run->out, strlen(run->out), "out", NULL);
+    const OrrJson *of = orr_json_first(orr_json_member(orr_json_root(doc), "machines"));
+    for (int i = 0; i < machine; i++)
+        of = orr_json_next(of);
+    const OrrJson *best = orr_json_first(orr_json_member(of, "best"));
+    g_assert_nonnull(best);
+    const double step_s = orr_json_number_of(best, "step_s", -1);
+    orr_json_free(doc);
+    return step_s;
+}
+
+/* Programs side by side: each has the answer that it has alone, on each machine. */
+static void test_frameworks(void)
+{
+    static const char *const both[] = {"--framework",   "megatron-core,torchtitan",
+                                       "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb",
+                                       "--format",      "json"};
+    static const char *const bad[] = {"--framework", "megatron-core,none-such"}, *const lacks[] = {
+                                                                                     "--set",
+                                                                                     "training.precision=fp8",
+                                                                                     "--accelerator",
+                                                                                     "a100-sxm4-80gb"};
+    CliRun run = search_with(both, (int)G_N_ELEMENTS(both)), alone;
+    cli_assert_done(&run, "frameworks");
+    for (int f = 0; f < 2; f++) {
+        g_autofree char *set =
+            g_strdup_printf("execution.framework=%s", f == 0 ? "megatron-core" : "torchtitan");
+        const char *const words[] = {
+            "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb", "--set", set, "--format", "json"};
+        alone = search_with(words, (int)G_N_ELEMENTS(words));
+        cli_assert_done(&alone, set);
+        for (int machine = 0; machine < 2; machine++)
+            g_assert_cmpfloat(best_step_s(&run, 2 * f + machine), ==, best_step_s(&alone, machine));
+        cli_run_clear(&alone);
+    }
+    g_assert_cmpfloat(best_step_s(&run, 0), !=, best_step_s(&run, 2));
+    cli_run_clear(&run);
+    run = search_with(bad, 2);
+    cli_assert_refused(&run, bad[1], "none-such");
+    cli_run_clear(&run);
+    run = search_with(lacks, 4);
+    cli_assert_refused(&run, lacks[3], "needs a dense fp8 peak");
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -109,5 +157,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/search/time-limit", test_time_limit);
     g_test_add_func("/cli/search/certificate", test_certificate);
     g_test_add_func("/cli/search/machines", test_machines);
+    g_test_add_func("/cli/search/frameworks", test_frameworks);
     return g_test_run();
 }

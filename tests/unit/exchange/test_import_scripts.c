@@ -290,6 +290,63 @@ static void test_checkpoints(void)
     orr_json_free(doc);
 }
 
+/* A recipe's configuration written by itself: objects of Megatron-Bridge, and of NeMo 2, whose model is a class. */
+static void test_dumps(void)
+{
+    static const char bridge[] =
+        "_target_: megatron.bridge.training.config.ConfigContainer\nmodel:\n"
+        "  _target_: megatron.bridge.models.llama.llama_provider.Llama3ModelProvider8B\n"
+        "  num_layers: 32\n  hidden_size: 4096\n  num_attention_heads: 32\n  seq_length: 8192\n"
+        "  tensor_model_parallel_size: 2\n  hidden_dropout: 0.0\n  virtual_pipeline_model_parallel_size: "
+        "null\n"
+        "train:\n  micro_batch_size: 1\n  global_batch_size: 512\n"
+        "mixed_precision:\n  _target_: megatron.bridge.training.mixed_precision.MixedPrecisionConfig\n"
+        "  bf16: true\n  fp8: hybrid\n  fp8_recipe: tensorwise\n";
+    static const char nemo[] =
+        "_target_: nemo.collections.llm.api.pretrain\ndata:\n  seq_length: 4096\n  global_batch_size: 64\n"
+        "model:\n  _target_: nemo.collections.llm.gpt.model.llama.LlamaModel\n"
+        "  config:\n    _target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B\n"
+        "trainer:\n  num_nodes: 4\n  devices: 8\n  plugins:\n    precision: bf16-mixed\n"
+        "  strategy:\n    pipeline_model_parallel_size: 2\n";
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import(bridge, said);
+    assert_at(doc, "model.layers", "32");
+    assert_at(doc, "parallel.tensor", "2");
+    assert_at(doc, "parallel.virtual_stages", "nothing");
+    assert_at(doc, "training.global_batch", "512");
+    assert_at(doc, "training.precision", "\"fp8-cs\"");
+    orr_json_free(doc);
+    doc = import(nemo, said);
+    assert_at(doc, "model.preset", "\"llama3-8b\"");
+    assert_at(doc, "training.sequence_length", "4096");
+    assert_at(doc, "training.precision", "\"bf16\"");
+    assert_at(doc, "parallel.pipeline", "2");
+    assert_at(doc, "cluster.nodes", "4");
+    orr_json_free(doc);
+}
+
+/* A recipe that is code is refused with the way to write it as YAML. */
+static void test_python(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"from megatron.bridge.recipes.llama import llama3_8b_pretrain_config\n", "to_yaml("},
+        {"import nemo_run as run\nfrom nemo.collections import llm\n\ndef main():\n", "--to-yaml"},
+        {"import torch\n\ndef main():\n    pass\n", "is a program in Python"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(ExchangeLoss) loss;
+        GError *error = NULL;
+        exchange_loss_init(&loss);
+        g_assert_null(
+            exchange_import(cases[i].text, strlen(cases[i].text), "recipe.py", -1, NULL, &loss, &error));
+        g_assert_nonnull(error);
+        g_assert_nonnull(strstr(error->message, cases[i].want));
+        g_clear_error(&error);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -300,5 +357,7 @@ int main(int argc, char **argv)
     g_test_add_func("/import/left-to-others", test_left_to_others);
     g_test_add_func("/import/syntax", test_syntax);
     g_test_add_func("/import/checkpoints", test_checkpoints);
+    g_test_add_func("/import/dumps", test_dumps);
+    g_test_add_func("/import/python", test_python);
     return g_test_run();
 }
