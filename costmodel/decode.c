@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "costmodel/decode_memory.h"
 #include "costmodel/memory_bound.h"
+#include "costmodel/moe.h"
 #include "costmodel/params.h"
 #include "costmodel/placement.h"
 
@@ -12,6 +14,10 @@
  * on H800 SXM5.   Source: [FlashMLA] README */
 #define CACHE_READ_FRAC  0.9
 #define CACHE_FLOPS_FRAC 0.667
+
+/* Of a layer's experts: top k, rows sorted and counted, two products around the activation, rows summed.
+ * Source: [vLLM] fused_moe */
+enum { MEASURED_KERNELS = 7 };
 
 double cost_decode_total_s(const CostDecodeTime *time)
 {
@@ -23,22 +29,16 @@ double cost_decode_total_s(const CostDecodeTime *time)
 
 typedef struct Layer {
     const CostShape *shape;
+    const CostDecodeLoads *loads;
     double rows; /* tokens of this step on the rank */
     CostDecodeTime time;
 } Layer;
 
 static void gap(Layer *layer, int kernels)
 {
+    layer->time.kernels += kernels;
     layer->time.part_s[COST_DECODE_HOST] +=
         kernels * layer->shape->spec->execution.framework.host.kernel_gap_s;
-}
-
-/* How matrices of layers are stored. */
-static double stored_bytes(const Spec *spec, SpecDtype multiplied)
-{
-    const int stored = (int)spec->execution.framework.engine.weights_dtype;
-    const double wide = spec_dtype_bytes(multiplied);
-    return stored == SPEC_AUTO ? wide : fmin(wide, spec_dtype_bytes((SpecDtype)stored));
 }
 
 /* Matrices that are stored narrower come in fewer bytes; they are widened on the way, and multiplied as fast as wide ones. */
@@ -47,10 +47,11 @@ static void product(Layer *layer, double m, double n, double k, double groups, S
     const SpecAccelerator *accelerator = &layer->shape->accelerator;
     const CostGemm gemm = {.m = m, .n = n, .k = k, .groups = groups, .dtype = dtype};
     const double whole_s = cost_gemm_s(accelerator, &gemm), peak = accelerator->peak_flops_per_s[dtype],
-                 fewer = dtype == layer->shape->linear_dtype
-                             ? n * k * groups *
-                                   (spec_dtype_bytes(dtype) - stored_bytes(layer->shape->spec, dtype))
-                             : 0;
+                 fewer =
+                     dtype == layer->shape->linear_dtype
+                         ? n * k * groups *
+                               (spec_dtype_bytes(dtype) - cost_decode_stored_bytes(layer->shape->spec, dtype))
+                         : 0;
     const double saved_s = fewer / accelerator->memory_bytes_per_s;
     layer->time.part_s[COST_DECODE_PRODUCTS] +=
         fmax(whole_s - saved_s, fmin(whole_s, peak > 0 ? 2 * m * n * k * groups / peak : 0));
@@ -145,15 +146,49 @@ typedef struct Experts {
     bool gathered;    /* all tokens to every rank: no more than a copy for each expert of a token */
 } Experts;
 
-static Experts experts_of(const CostShape *shape, const SpecMoeRun *moe, double tokens)
+static bool ranks_apart(const Spec *spec)
 {
+    return spec->parallel.tensor < 2 && spec->parallel.expert > 1;
+}
+
+static void fill_loads(const Spec *spec, double most, CostDecodeLoads *loads)
+{
+    const SpecMoe *moe = &spec->model.moe;
+    const CostPlacement placement = {.experts = moe->experts,
+                                     .ranks = spec->parallel.expert,
+                                     .top_k = moe->top_k,
+                                     .replicas = spec->parallel.expert_replicas,
+                                     .rebalance = spec->parallel.expert_rebalance};
+    const double ranks = ranks_apart(spec) ? spec->parallel.expert : 1, last = COST_DECODE_LOADS - 1;
+    for (int i = 0; i < COST_DECODE_LOADS; i++) {
+        loads->tokens[i] = ranks * pow(fmax(2, most), i / last);
+        loads->load[i] = placement.experts > 0 ? cost_moe_load_factor(&spec->training.router, &placement,
+                                                                      loads->tokens[i] * moe->top_k)
+                                               : 1;
+    }
+}
+
+/* Between two of them: a draw's scatter falls with the root of what is drawn. */
+static double load_at(const CostDecodeLoads *loads, double tokens)
+{
+    int i = 0;
+    while (i + 2 < COST_DECODE_LOADS && loads->tokens[i + 1] < tokens)
+        i++;
+    const double from = 1 / sqrt(loads->tokens[i]), to = 1 / sqrt(loads->tokens[i + 1]),
+                 at = fmin(from, fmax(to, 1 / sqrt(tokens)));
+    return loads->load[i] + (from - at) / (from - to) * (loads->load[i + 1] - loads->load[i]);
+}
+
+static Experts experts_of(const Layer *layer, const SpecMoeRun *moe)
+{
+    const CostShape *shape = layer->shape;
     const SpecParallel *parallel = &shape->spec->parallel;
-    const bool apart = parallel->tensor < 2 && parallel->expert > 1; /* ranks with sequences of their own */
-    const double ranks = fmax(1, parallel->expert), top_k = moe->top_k, all = tokens * (apart ? ranks : 1),
-                 cut = fmax(1, apart ? 1 : parallel->tensor / ranks);
+    const bool apart = ranks_apart(shape->spec); /* with sequences of their own */
+    const double tokens = layer->rows, ranks = fmax(1, parallel->expert), top_k = moe->top_k,
+                 all = tokens * (apart ? ranks : 1), cut = fmax(1, apart ? 1 : parallel->tensor / ranks);
     const bool gathered = apart && ranks <= top_k;
     return (Experts){.met = moe->experts / ranks * (1 - pow(1 - top_k / moe->experts, all)),
-                     .rows = all * top_k / ranks * shape->expert_load,
+                     .rows = all * top_k / ranks * load_at(layer->loads, all),
                      .wide = moe->expert_ffn_hidden / cut,
                      .seen = gathered ? all : tokens,
                      .exchanged = apart ? shape->element_bytes * tokens * fmin(ranks, top_k) *
@@ -207,7 +242,9 @@ static void measured(Layer *layer, const SpecExpertKernel *kernel, const Experts
                  rate = accelerator->memory_bytes_per_s,
                  peak = accelerator->peak_flops_per_s[shape->linear_dtype], wide = experts->wide,
                  each = fmax(1, experts->rows / experts->met);
-    const double stored = stored_bytes(shape->spec, shape->linear_dtype), scales = stored < 1 ? 1 / 16.0 : 0;
+    const double stored = cost_decode_stored_bytes(shape->spec, shape->linear_dtype),
+                 scales = stored < 1 ? 1 / 16.0 : 0;
+    layer->time.kernels += MEASURED_KERNELS; /* pauses between them are in start_s */
     const double read_s = products * h * wide * (stored + scales) / (kernel->memory_frac * rate),
                  multiply_s =
                      2 * products * h * ceil(wide / 64) * 64 * (each + 64) / (kernel->flops_frac * peak);
@@ -233,7 +270,7 @@ static void add_experts(Layer *layer, int index)
     const Spec *spec = shape->spec;
     const SpecMoeRun moe = cost_layer_moe(&spec->model, index);
     const SpecExpertKernel *kernel = measured_experts(shape);
-    const Experts experts = experts_of(shape, &moe, layer->rows);
+    const Experts experts = experts_of(layer, &moe);
     product(layer, layer->rows, moe.experts, spec->model.hidden, 1, shape->activation_dtype);
     exchange(layer, experts.gathered ? COST_ALL_GATHER : COST_ALL_TO_ALL, experts.exchanged);
     if (kernel != NULL && shape->accelerator.peak_flops_per_s[shape->linear_dtype] > 0)
@@ -263,18 +300,20 @@ static void add_layer(Layer *layer, int index)
 }
 
 /* Layers of one kind cost the same. */
-static CostDecodeTime layers_time(const CostShape *shape, double rows)
+static CostDecodeTime layers_time(const CostDecode *decode, double rows)
 {
+    const CostShape *shape = &decode->shape;
     const SpecModel *model = &shape->spec->model;
-    CostDecodeTime sum = {{0}};
+    CostDecodeTime sum = {.kernels = 0};
     for (int first = 0; first < model->layers;) {
-        Layer layer = {.shape = shape, .rows = rows};
+        Layer layer = {.shape = shape, .loads = &decode->loads, .rows = rows};
         int end = first + 1;
         while (end < model->layers && cost_layer_kind(model, end) == cost_layer_kind(model, first))
             end++;
         add_layer(&layer, first);
         for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
             sum.part_s[part] += (end - first) * layer.time.part_s[part];
+        sum.kernels += (end - first) * layer.time.kernels;
         first = end;
     }
     return sum;
@@ -293,84 +332,7 @@ static void add_head(const CostShape *shape, double rows, CostDecodeTime *time)
     moves(&head, COST_MEMORY_SOFTMAX, 6 * rows * vocab);
     for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
         time->part_s[part] += head.time.part_s[part];
-}
-
-/* --- memory --- */
-
-static double cache_element_bytes(const Spec *spec)
-{
-    return spec_dtype_bytes(spec->execution.framework.engine.cache_dtype);
-}
-
-static void fill_cache(CostDecode *decode)
-{
-    const Spec *spec = decode->shape.spec;
-    const SpecModel *model = &spec->model;
-    const bool latent = model->mla.kv_lora_rank > 0;
-    const double kv = latent ? model->mla.kv_lora_rank + model->mla.qk_rope_head_dim
-                             : decode->shape.kv_heads * (cost_qk_dim(model) + cost_v_dim(model)),
-                 flops = 2 * decode->shape.heads *
-                         (latent ? 2 * model->mla.kv_lora_rank + model->mla.qk_rope_head_dim
-                                 : cost_qk_dim(model) + cost_v_dim(model));
-    const double stages = fmax(1, spec->parallel.pipeline);
-    int windowed = 0;
-    for (int i = 0; i < model->layers; i++)
-        windowed += cost_layer_windowed(model, i);
-    const double full = model->layers - windowed, each = kv * cache_element_bytes(spec) / stages;
-    const bool kept = spec->execution.framework.engine.keeps_windows;
-    decode->read_bytes = full * each;
-    decode->token_bytes = kept ? model->layers * each : full * each;
-    decode->window_token_bytes = windowed * each;
-    decode->window_tokens = windowed > 0 ? model->attention_window_tokens : 0;
-    decode->sequence_bytes = kept ? 0 : decode->window_token_bytes * decode->window_tokens;
-    decode->pair_flops = full * flops;
-    decode->window_pair_flops = windowed * flops;
-}
-
-/* Matrices of layers in the format of training.precision with its scales, the rest in 16 bits. */
-static double weights_bytes(const Spec *spec, const CostShape *shape)
-{
-    const SpecModel *model = &spec->model;
-    const double narrow = stored_bytes(spec, shape->linear_dtype), scales = narrow < 1 ? 1 / 16.0 : 0,
-                 tensor = shape->tensor, stages = fmax(1, spec->parallel.pipeline),
-                 expert = fmax(1, (double)spec->parallel.expert * MAX(1, spec->parallel.expert_tensor));
-    double bytes = 0;
-    for (int i = 0; i < model->layers; i++) {
-        const CostParams params = cost_part_params(model, COST_PART_LAYER, i);
-        bytes += (narrow + scales) * (params.tensor_sharded / tensor + params.expert / expert) +
-                 2 * params.replicated;
-    }
-    const double edges = (double)model->vocab * model->hidden / tensor * 2 * (model->tied_embeddings ? 1 : 2);
-    return bytes / stages + edges;
-}
-
-static bool fill_memory(const Spec *spec, CostDecode *decode, GError **error)
-{
-    const SpecEngine *engine = &spec->execution.framework.engine;
-    const SpecModel *model = &spec->model;
-    const double widest = fmax(
-        model->ffn_hidden / decode->shape.tensor * (model->gated_mlp ? 3 : 2),
-        model->moe.experts > 0 ? model->moe.top_k * (model->hidden + 3.0 * model->moe.expert_ffn_hidden) : 0);
-    fill_cache(decode);
-    decode->weights_bytes = weights_bytes(spec, &decode->shape);
-    decode->work_bytes = engine->fixed_bytes + engine->prefill_tokens * decode->shape.element_bytes *
-                                                   (2.0 * model->hidden + widest);
-    const double all = spec->cluster.accelerator.memory_bytes * engine->memory_frac;
-    decode->cache_bytes = engine->free_memory_frac * (all - decode->weights_bytes - decode->work_bytes);
-    return cost_decode_capacity_tokens(decode, 1) >= 1 ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "generation: weights of %.1f GiB and %.1f GiB of work leave no room for keys and values "
-                    "in %.1f GiB; "
-                    "give a larger parallel.tensor or a narrower training.precision",
-                    decode->weights_bytes / 0x1p30, decode->work_bytes / 0x1p30, all / 0x1p30);
-}
-
-double cost_decode_capacity_tokens(const CostDecode *decode, double sequences)
-{
-    const double left = decode->cache_bytes - sequences * decode->sequence_bytes;
-    if (decode->token_bytes > 0)
-        return fmax(0, left / decode->token_bytes);
-    return left >= 0 ? INFINITY : 0; /* all layers have windows */
+    time->kernels += head.time.kernels;
 }
 
 /* --- time --- */
@@ -402,14 +364,15 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
         return orr_fail(error, ORR_ERROR_INPUT, "generation: %s", lacks(spec));
     ret_decode->sequence_host_s = spec->execution.framework.engine.sequence_host_s;
     cost_shape_init(&ret_decode->shape, spec);
-    if (!fill_memory(spec, ret_decode, error))
+    if (!cost_decode_fill_memory(spec, ret_decode, error))
         return false;
     most = padded(spec, most);
+    fill_loads(spec, fmax(most, spec->execution.framework.engine.prefill_tokens), &ret_decode->loads);
     double batch = 1;
     while (ret_decode->grid < COST_DECODE_GRID) {
         const int i = ret_decode->grid++;
         ret_decode->batch[i] = batch;
-        ret_decode->at[i] = layers_time(&ret_decode->shape, batch);
+        ret_decode->at[i] = layers_time(ret_decode, batch);
         add_head(&ret_decode->shape, batch, &ret_decode->at[i]);
         ret_decode->at[i].part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
         if (batch >= most)
@@ -417,6 +380,16 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
         batch = ceil(batch * (batch < 8 ? 2 : 1.5));
     }
     return true;
+}
+
+/* Without captured graphs the host launches kernel after kernel, ahead of the GPU where it can. */
+static void await_host(const Spec *spec, CostDecodeTime *time)
+{
+    const SpecEngine *engine = &spec->execution.framework.engine;
+    const double launched_s = time->kernels * spec->execution.framework.host.kernel_host_s;
+    if (!engine->captures_graphs)
+        time->part_s[COST_DECODE_HOST] +=
+            fmax(0, launched_s - (cost_decode_total_s(time) - engine->step_host_s));
 }
 
 static double attention_s(const CostDecode *decode, double batch, double tokens)
@@ -446,8 +419,29 @@ CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double t
         time.part_s[part] = decode->at[i].part_s[part] +
                             (inside ? t * (decode->at[i + 1].part_s[part] - decode->at[i].part_s[part]) : 0);
     time.part_s[COST_DECODE_ATTENTION] += attention_s(decode, batch, tokens);
+    await_host(decode->shape.spec, &time);
     time.part_s[COST_DECODE_HOST] += batch * decode->sequence_host_s;
     return time;
+}
+
+/* Scores, softmax and values of one prompt as kernels of their own: all scores are written and read. */
+static double unfused_s(const CostShape *shape, const CostAttention *core)
+{
+    const SpecAccelerator *accelerator = &shape->accelerator;
+    const CostGemm scores = {.m = core->q_tokens,
+                             .n = core->kv_tokens,
+                             .k = core->qk_head_dim,
+                             .groups = core->batch * core->heads,
+                             .dtype = core->dtype},
+                   values = {.m = core->q_tokens,
+                             .n = core->v_head_dim,
+                             .k = core->kv_tokens,
+                             .groups = core->batch * core->heads,
+                             .dtype = core->dtype};
+    const double bytes =
+        2 * shape->element_bytes * core->batch * core->heads * core->q_tokens * core->kv_tokens;
+    return cost_gemm_s(accelerator, &scores) + cost_gemm_s(accelerator, &values) +
+           cost_memory_bound_s(accelerator, COST_MEMORY_SOFTMAX, bytes);
 }
 
 double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
@@ -455,9 +449,10 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
     const Spec *spec = decode->shape.spec;
     const double chunk = fmax(1, fmin(spec->execution.framework.engine.prefill_tokens, prompts * tokens));
     const double together = fmax(1, floor(chunk / tokens)); /* prompts in one kernel of attention */
-    CostDecodeTime time = layers_time(&decode->shape, chunk);
+    CostDecodeTime time = layers_time(decode, chunk);
     add_head(&decode->shape, fmax(1, chunk / tokens), &time);
     time.part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
+    await_host(spec, &time);
     const CostAttention core = {.kernel = cost_attention_kernel(spec),
                                 .batch = together,
                                 .q_tokens = tokens,
@@ -469,7 +464,9 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
                                 .v_head_dim = cost_v_dim(&spec->model),
                                 .causal = true,
                                 .dtype = decode->shape.activation_dtype};
-    const double attention =
-        spec->model.layers * cost_attention_s(&decode->shape.accelerator, &core) / together;
+    const double once_s = core.kernel == SPEC_ATTENTION_UNFUSED
+                              ? unfused_s(&decode->shape, &core)
+                              : cost_attention_s(&decode->shape.accelerator, &core);
+    const double attention = spec->model.layers * once_s / together;
     return (cost_decode_total_s(&time) * (tokens / chunk) + attention) * prompts / decode->pipeline;
 }

@@ -20,11 +20,17 @@ typedef enum {
 
 typedef struct CostDecodeTime {
     double part_s[COST_DECODE_PART_COUNT];
+    double kernels; /* that are launched */
 } CostDecodeTime;
 
 double cost_decode_total_s(const CostDecodeTime *time);
 
-enum { COST_DECODE_GRID = 40 };
+enum { COST_DECODE_GRID = 40, COST_DECODE_LOADS = 4 };
+
+/* Rows of the rank whose experts have most, over the mean, where so many tokens of all ranks meet their experts. */
+typedef struct CostDecodeLoads {
+    double tokens[COST_DECODE_LOADS], load[COST_DECODE_LOADS]; /* rising tokens */
+} CostDecodeLoads;
 
 typedef struct CostDecode {
     CostShape shape;
@@ -41,6 +47,7 @@ typedef struct CostDecode {
     double sequence_host_s; /* of the host, for each sequence of a step */
     double pair_flops;      /* of a new token with one earlier one, all layers of a rank */
     double window_pair_flops;
+    CostDecodeLoads loads;
     double batch[COST_DECODE_GRID]; /* rising; times of a step without attention */
     CostDecodeTime at[COST_DECODE_GRID];
     int grid;

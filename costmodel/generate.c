@@ -262,6 +262,7 @@ static void conclude(Replica *r, double all)
     out->sequences = r->count;
     out->capacity_tokens = r->capacity;
     out->capacity_bytes = r->decode->cache_bytes;
+    out->weights_bytes = r->decode->weights_bytes;
 }
 
 bool cost_generate(const CostDecode *decode, const CostGenerateAsk *ask, CostGenerated *ret_result,

@@ -28,6 +28,7 @@ typedef struct CostGenerated {
     double mean_context;           /* tokens of a sequence, over the same */
     double steps, preempted;
     double capacity_tokens, capacity_bytes; /* of the cache of a rank */
+    double weights_bytes;                   /* of a rank */
     double part_s[COST_DECODE_PART_COUNT];  /* of decode_s */
 } CostGenerated;
 

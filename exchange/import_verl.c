@@ -103,8 +103,12 @@ static void take_layout(ExchangeImport *import)
     exchange_import_native_int(import, "workload.roles.rollout.parallel.tensor",
                                number(import, ROLLOUT "tensor_model_parallel_size", 2));
     const char *engine = exchange_import_text(import, ROLLOUT "name");
-    exchange_import_native(import, "workload.generation.engine",
-                           g_strcmp0(engine, "sglang") == 0 ? "\"sglang\"" : "\"vllm\"");
+    const bool sglang = g_strcmp0(engine, "sglang") == 0;
+    exchange_import_native(import, "workload.generation.engine", sglang ? "\"sglang\"" : "\"vllm\"");
+    if (exchange_import_bool(import, ROLLOUT "enforce_eager", false))
+        exchange_import_native(import, "workload.roles.rollout.execution.framework",
+                               sglang ? "{\"preset\":\"sglang\",\"engine\":{\"captures_graphs\":false}}"
+                                      : "{\"preset\":\"vllm\",\"engine\":{\"captures_graphs\":false}}");
     exchange_import_native_int(import, "workload.generation.max_sequences",
                                number(import, ROLLOUT "max_num_seqs", 1024));
 }

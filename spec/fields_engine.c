@@ -83,6 +83,9 @@ static const SpecField engine_fields[] = {
                   "What it takes beyond that for the log-probability of each token, for which rollouts of "
                   "reinforcement learning ask."),
     SPEC_F_DOUBLE(
+        SpecEngine, load_host_s, ORR_UNIT_SECONDS, 0, 1, "0", 0,
+        "What the host takes to load one tensor of new weights, in a sync of reinforcement learning."),
+    SPEC_F_DOUBLE(
         SpecEngine, drafted_tokens, ORR_UNIT_NONE, 0, 64, "0", 0,
         "Further tokens that a step accepts on average, drafted ahead (speculative decoding). What drafting "
         "costs is not counted."),
@@ -100,6 +103,10 @@ static const SpecField engine_fields[] = {
         SpecEngine, pads_batches, "false", 0,
         "Steps run as captured CUDA graphs of 1, 2, 4, 8 and so on sequences: a batch is filled up to "
         "the next of them."),
+    SPEC_F_BOOL(
+        SpecEngine, captures_graphs, "true", 0,
+        "Steps run as captured CUDA graphs. Otherwise (enforce_eager of vLLM) the host launches each kernel "
+        "in host.kernel_host_s, and the GPU waits for it where its kernels are shorter."),
     SPEC_F_CUSTOM(SpecEngine, weights_dtype, read_weights_dtype, "\"precision\"", 0,
                   "\"precision\", or one of bf16, fp8, fp4, int8, int4", NULL, NULL,
                   "How matrices of layers are stored, where that is narrower than what is multiplied "

@@ -26,6 +26,11 @@ typedef enum {
     SPEC_SYNC_PEER_TO_PEER /* every sender holds its part, every receiver reads what it needs */
 } SpecSyncWay;
 
+typedef enum {
+    SPEC_HOST_KEPT, /* buffers that stay, pinned */
+    SPEC_HOST_FRESH /* allocated each time */
+} SpecHostMemory;
+
 typedef struct SpecRole {
     char name[SPEC_WORKLOAD_NAME];
     char with
@@ -33,6 +38,7 @@ typedef struct SpecRole {
     int nodes;                /* of its own; 0: none */
     bool scalar_head;         /* returns one number a token: a critic, or a model of rewards */
     bool offloaded;           /* rests in the host's memory while others work */
+    SpecHostMemory host_memory;
     const char
         *scenario; /* interned: keys of a scenario that it has in place of the scenario's own; NULL: none */
 } SpecRole;

@@ -6,17 +6,23 @@ measured and predicted seconds of the step and its phases. What the source leave
 same for all rows of a source. With --scenario ID the scenario of one row is printed instead.
 """
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 
 ASSUMED = {
-    "nemo_rl": "prompts of 150 tokens, log-normal answers of deviation 0.6 cut at the yaml's limit; packed micro-batches "
-               "of that many tokens; recomputation of whole layers",
-    "verl_logs": "A100s, whose peak the printed MFU and tokens give; Hugging Face models under FSDP; log-normal answers of deviation 0.6 cut at the limit",
-    "dschat": "ZeRO-3, 8 sequences to a micro-batch, answers of 256 tokens; one reward pass",
+    "nemo_rl": "prompts of 150 tokens; log-normal answers of deviation 0.6, cut at the yaml's limit, whose mean after the cut is the "
+               "measured one; packed micro-batches of that many tokens; recomputation of whole layers where the yaml "
+               "checkpoints; colocated models move to fresh host memory and back, vLLM sleeps at level 1 (vllm_worker.py)",
+    "verl_logs": "A100s by PCIe: peak from the printed MFU and tokens, and an update takes 1.5 s a micro-batch beside its tokens; "
+                 "Hugging Face models under FSDP; vLLM without captured graphs, as the log says; log-normal answers of "
+                 "deviation 0.6 cut at the limit",
+    "dschat": "sequences a GPU of the scripts (BATCH below): so many are answered and trained on at once, and a step is as many of "
+              "these as make 1,024; ZeRO-3 (1.3B: 2); adapters where the scripts have them; 256 tokens of prompt and answer",
 }
+FRESH = {"offloaded": True, "host_memory": "fresh"}
 
 MODELS = {"LLAMA3.1_8B": "llama3-8b", "DeepSeek V3": "deepseek-v3", "Qwen3-30B3A": "qwen3-30b-a3b",
           "Qwen3-235B": "qwen3-235b-a22b", "Qwen3-32B": "qwen3-32b"}
@@ -25,6 +31,9 @@ GPUS_PER_NODE = {"GB200": 4}
 OPT = {"1.3B": (24, 2048, 32, 8192), "6.7B": (32, 4096, 32, 16384), "13B": (40, 5120, 40, 20480),
        "30B": (48, 7168, 56, 28672), "66B": (64, 9216, 72, 36864), "175B": (96, 12288, 96, 49152),
        "350M": (24, 1024, 16, 4096)}
+# sequences a GPU and tensor ranks of generation, of step3_rlhf_finetuning/training_scripts; 1.3B: its log; 175B: as 66B
+BATCH = {"1.3B": (8, 1), "6.7B": (4, 1), "13B": (16, 2), "30B": (4, 1), "66B": (4, 8), "175B": (4, 8)}
+ADAPTERS = {"13B", "30B", "66B", "175B"}
 
 
 def cluster(row, gpus):
@@ -35,6 +44,23 @@ def cluster(row, gpus):
     elif row["gpu"] == "GB200":
         out["gpus_per_node"] = per_node
     return out
+
+
+def before_cut(mean, log_sd, most):
+    """Mean of log-normal lengths whose mean is `mean` once they are cut at `most`."""
+    def cut(middle):
+        phi = lambda x: 0.5 * (1 + math.erf(x / math.sqrt(2)))
+        at = (math.log(most) - middle) / log_sd
+        return math.exp(middle + log_sd ** 2 / 2) * phi(at - log_sd) + most * (1 - phi(at))
+    low, high = 0.0, math.log(100 * most)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cut(middle) < mean else (low, middle)
+    return round(math.exp(low + log_sd ** 2 / 2), 3)
+
+
+def answers(mean, most):
+    return {"mean": min(most, before_cut(mean, 0.6, most)), "log_sd": 0.6, "max": most}
 
 
 def nemo(row):
@@ -49,27 +75,36 @@ def nemo(row):
     split = row["split"] or {}
     train = split.get("training_gpus") or row["gpus"]
     prompt = min(150, row["mean_sequence_length"] // 2)
+    dapo = row["algorithm"] == "DAPO"
+    extra = 3 if dapo else 1  # batch_multiplier of dapo-deepseek-v3-64n8g.yaml
     sequences = row["prompts"] * row["samples_per_prompt"]
     steps = [n for n in row["notes"] if n.startswith("train global batch")]
     batch = int(steps[0].split()[3].rstrip(":")) if steps else sequences
     used = float(row["gen"]["gpu_memory_utilization"] or 0.6)  # examples/configs/grpo_math_1B.yaml, which all recipes extend
-    rollout = {"parallel": {"tensor": row["gen"]["tp"] or 1},
-               "execution": {"framework": {"preset": "vllm", "engine": {"memory_frac": used}}}}
-    if split.get("generation_gpus"):
-        rollout["nodes"] = split["generation_gpus"] // GPUS_PER_NODE.get(row["gpu"], 8)
+    engine = {"memory_frac": used}
+    if dapo:
+        engine["captures_graphs"] = False  # enforce_eager
+    rollout = {"parallel": {"tensor": row["gen"]["tp"] or 1}, "execution": {"framework": {"preset": "vllm", "engine": engine}}}
+    apart = split.get("generation_gpus")
+    if apart:
+        rollout["nodes"] = apart // GPUS_PER_NODE.get(row["gpu"], 8)
+    roles = {"rollout": rollout if apart else {**rollout, **FRESH}}
+    if not dapo:  # reference_policy_kl_penalty 0.01
+        roles["reference"] = FRESH
+    if not apart:
+        roles["actor"] = FRESH
     scenario = {
         "schema": 1, "name": row["id"], "model": model, "cluster": cluster(row, train),
-        "training": {"micro_batch": 1, "recompute": "full", "precision": "bf16" if row["train"]["precision"] == "bf16"
-                     else "fp8"},
+        "training": {"micro_batch": 1, "recompute": "full" if row["train"]["activation_checkpointing"] else "none",
+                     "precision": "bf16" if row["train"]["precision"] == "bf16" else "fp8"},
         "parallel": {"tensor": tp, "context": cp, "expert": min(ep, train // pp), "pipeline": pp, "zero": 1},
         "execution": {"framework": "megatron-core"},
-        "workload": {"preset": "dapo" if row["algorithm"] == "DAPO" else "grpo",  # reference_policy_kl_penalty 0.01
+        "workload": {"preset": "dapo" if dapo else "grpo",
                      "mini_batches": max(1, sequences // batch), "micro_batch_tokens": limit,
-                     "generation": {"prompts": row["prompts"], "samples_per_prompt": row["samples_per_prompt"],
-                                    "prompt_tokens": prompt,
-                                    "answer_tokens": {"mean": row["mean_sequence_length"] - prompt, "log_sd": 0.6,
-                                                      "max": limit - prompt}},
-                     "roles": {"rollout": rollout}}}
+                     "generation": {"prompts": row["prompts"] * extra, "samples_per_prompt": row["samples_per_prompt"],
+                                    "kept_frac": 1 / extra + 1e-6 if extra > 1 else 1, "prompt_tokens": prompt,
+                                    "answer_tokens": answers(row["mean_sequence_length"] - prompt, limit - prompt)},
+                     "roles": roles}}
     if tp > 1:
         scenario["parallel"]["sequence_parallel"] = True
     ahead = split.get("off_policy_steps", 0)
@@ -81,16 +116,18 @@ def nemo(row):
 def verl_log(row):
     if row["model"].get("layers") is None or row["gpus"] != 8:
         return None
+    engine = {"memory_frac": float(row["gen"]["gpu_memory_utilization"]), "captures_graphs": False}
+    rollout = {"parallel": {"tensor": row["gen"]["tp"]}, "execution": {"framework": {"preset": "vllm", "engine": engine}}, **FRESH}
     return {
-        "schema": 1, "name": row["id"], "model": "qwen2.5-7b", "cluster": {"preset": "dgx-a100-80gb", "nodes": 1},
+        "schema": 1, "name": row["id"], "model": "qwen2.5-7b",
+        "cluster": {"accelerator": "a100-pcie-80gb", "gpus_per_node": 8, "nodes": 1},
         "training": {"micro_batch": int(row["train"]["micro_batch_per_gpu"]), "recompute": "full"},
         "parallel": {"zero": 3}, "execution": {"framework": "transformers-fsdp"},
         "workload": {"preset": "dapo", "mini_batches": row["prompts"] // int(row["train"]["mini_batch"]),
                      "generation": {"prompts": row["prompts"], "samples_per_prompt": row["samples_per_prompt"],
                                     "prompt_tokens": row["mean_prompt_length"],
-                                    "answer_tokens": {"mean": row["mean_response_length"], "log_sd": 0.6,
-                                                      "max": row["max_response_length"]}},
-                     "roles": {"rollout": {"parallel": {"tensor": row["gen"]["tp"]}}}}}
+                                    "answer_tokens": answers(row["mean_response_length"], row["max_response_length"])},
+                     "roles": {"rollout": rollout}}}
 
 
 def opt(size):
@@ -104,13 +141,18 @@ def dschat(row):
     size = row["model"]["name"].split("-")[1]
     if size not in OPT:
         return None
+    batch, tensor = BATCH[size]
+    training = {"sequence_length": 512, "micro_batch": batch, "precision": "fp16", "recompute": "none" if size == "1.3B" else "full"}
+    if size in ADAPTERS:
+        training.update({"task": "lora", "adapter": {"rank": 128}})
     return {
         "schema": 1, "name": row["id"], "model": opt(size), "cluster": cluster(row, row["gpus"]),
-        "training": {"sequence_length": 512, "micro_batch": 8, "precision": "fp16", "recompute": "full"}, "parallel": {"zero": 3},
+        "training": training, "parallel": {"zero": 2 if size == "1.3B" else 3},
         "execution": {"framework": "deepspeed"},
         "workload": {"preset": "ppo",
-                     "generation": {"prompts": 1024, "prompt_tokens": 256, "answer_tokens": {"mean": 256}},
-                     "roles": {"rollout": {"parallel": {"tensor": 1 if row["gpus"] < 8 else 8}},
+                     "generation": {"prompts": min(1024, batch * row["gpus"]), "prompt_tokens": 256, "answer_tokens": {"mean": 256},
+                                    "engine": "deepspeed-chat"},
+                     "roles": {"rollout": {"parallel": {"tensor": tensor}},
                                "critic": {"model": opt("350M")}, "reward": {"model": opt("350M")}}}}
 
 
@@ -131,6 +173,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
     errors = {"step_s": [], "generation_s": [], "logprob_s": [], "update_s": []}
+    by_source = {}
     names = {"generation_s": ["generate"], "logprob_s": ["old log-probs"], "update_s": ["update"]}
     for row in rows:
         scenario = scenario_of(row)
@@ -146,17 +189,24 @@ def main():
             print(f"{row['id']:52} refused: {run.stderr.strip()[:160]}")
             continue
         answer = json.loads(run.stdout)
-        seconds = {p["name"]: p["seconds"] for p in answer["phases"]}
+        times = 1024 / scenario["workload"]["generation"]["prompts"] if row["source_group"] == "dschat" else 1
+        seconds = {p["name"]: p["seconds"] * times for p in answer["phases"]}
         line = f"{row['id']:52}"
         for key, errs in errors.items():
             measured = row["measured"].get(key)
-            predicted = answer["step_s"] if key == "step_s" else sum(seconds.get(n, 0) for n in names[key])
+            predicted = answer["step_s"] * times if key == "step_s" else sum(seconds.get(n, 0) for n in names[key])
             if measured:
                 errs.append(predicted / measured - 1)
                 line += f" {key[:-2]} {measured:7.1f} {predicted:7.1f} {100 * errs[-1]:+5.0f} %"
+                if key == "step_s":
+                    by_source.setdefault(row["source_group"].split("_0")[0], []).append(errs[-1])
             elif key != "step_s":
                 line += f" ({key[:-2]} {predicted:.1f})"
+        line += f" (sync {seconds.get('sync', 0):.1f})"
         print(line, answer["bound_by"], "" if answer["fits"] else "DOES NOT FIT")
+    for source, errs in by_source.items():
+        print(f"{source:14} {len(errs):3} rows: mean error of the step {100 * statistics.mean(abs(e) for e in errs):.1f} %, "
+              f"bias {100 * statistics.mean(errs):+.1f} %")
     for key, errs in errors.items():
         if errs:
             mean = statistics.mean(abs(e) for e in errs)

@@ -147,9 +147,25 @@ static Spec *role_spec(const Asking *asking, int row)
 static double weights_of(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const double shards =
-        (double)parallel->tensor * parallel->pipeline * (parallel->zero == 3 ? parallel->data : 1);
-    return 2 * cost_parameters(&spec->model, 0, false) / shards;
+    const double replicas = parallel->zero == 3 ? parallel->data : 1,
+                 expert_replicas = fmax(1, replicas / MAX(1, parallel->expert));
+    const CostModelPart ends[] = {COST_PART_EMBEDDING, COST_PART_HEAD};
+    CostWeights sum = {0};
+    for (int i = 0; i < spec->model.layers + 2; i++) {
+        const CostParams params = i < 2 ? cost_part_params(&spec->model, ends[i], 0)
+                                        : cost_part_params(&spec->model, COST_PART_LAYER, i - 2);
+        const CostWeights weights = cost_rank_weights(&params, parallel);
+        cost_weights_add(&sum, &weights);
+    }
+    return 2 * (sum.dense / replicas + sum.expert / expert_replicas) / MAX(1, parallel->pipeline);
+}
+
+static bool trains(const SpecWorkload *asked, int role)
+{
+    for (int i = 0; i < asked->phase_count; i++)
+        if (asked->phase[i].kind == SPEC_PHASE_TRAIN && asked->phase[i].role == role)
+            return true;
+    return false;
 }
 
 /* --- phases --- */
@@ -170,6 +186,28 @@ static Spec *batch_of(const Asking *asking, const Spec *role, double sequences, 
     return spec;
 }
 
+/* Of the stage that keeps most. */
+static double kept_bytes(const Report *report)
+{
+    double most = 0;
+    for (int i = 0; i < report->stage_count; i++)
+        most = fmax(most, report->stages[i].weights_bytes + report->stages[i].optimizer_bytes);
+    return most;
+}
+
+static void add_seconds(WorkloadPhase *phase, double seconds)
+{
+    phase->ps = sim_sum(phase->ps, sim_ps(seconds));
+}
+
+/* From the host's memory and back to it, where the role rests there. */
+static void there_and_back(const WorkloadRole *own, const Spec *spec, double bytes, WorkloadPhase *phase)
+{
+    const SpecHostMemory memory = own->role->host_memory;
+    if (own->role->offloaded)
+        add_seconds(phase, workload_return_s(spec, memory, bytes) + workload_leave_s(spec, memory, bytes));
+}
+
 static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *phase)
 {
     SequenceRows rows;
@@ -188,9 +226,8 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     asking->workload->busiest_frac = rows.busiest_frac;
     own->needed_bytes = report.needed_bytes;
     own->capacity_bytes = report.capacity_bytes;
-    own->resting_bytes = report.stages[0].weights_bytes + report.stages[0].optimizer_bytes;
-    if (own->role->offloaded) /* there and back */
-        phase->ps = sim_sum(phase->ps, sim_ps(2 * workload_offload_s(role, own->resting_bytes)));
+    own->resting_bytes = kept_bytes(&report);
+    there_and_back(own, role, own->resting_bytes, phase);
     return true;
 }
 
@@ -206,8 +243,11 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     phase->ps = workload_forward_ps(&plan);
     set_rows(&rows, phase);
     own->resting_bytes = fmax(own->resting_bytes, weights_of(role));
-    if (own->role->offloaded)
-        phase->ps = sim_sum(phase->ps, sim_ps(workload_offload_s(role, weights_of(role))));
+    if (own->role->offloaded && own->role->host_memory == SPEC_HOST_FRESH &&
+        !trains(asking->asked, phase->phase->role))
+        there_and_back(own, role, weights_of(role), phase);
+    else if (own->role->offloaded) /* its copy in the host's memory stays, or training comes */
+        add_seconds(phase, workload_return_s(role, own->role->host_memory, weights_of(role)));
     return true;
 }
 
@@ -218,6 +258,8 @@ static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase
     if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error))
         return false;
     phase->ps = sim_ps(answer.seconds);
+    if (asking->asked->generation.seconds < 0)
+        there_and_back(&asking->workload->role[phase->phase->role], role, answer.weights_bytes, phase);
     phase->tail_s = answer.tail_s;
     phase->why = answer.why;
     phase->given = asking->asked->generation.seconds >= 0;

@@ -80,26 +80,65 @@ static int holders_of(const Spec *spec)
     return parallel->zero == 3 ? spec_gpus(spec) : MIN(layout, spec_gpus(spec));
 }
 
+/* Tensors of a checkpoint: matrices and norms of each layer, those of each expert by themselves. */
+static double tensors_of(const SpecModel *model)
+{
+    const double matrices = model->gated_mlp ? 3 : 2,
+                 attention = model->mla.kv_lora_rank > 0 ? (model->mla.q_lora_rank > 0 ? 7 : 5) : 4;
+    double sum = 3; /* embedding, last norm, head */
+    for (int i = 0; i < model->layers; i++) {
+        const SpecMoeRun moe = cost_layer_moe(model, i);
+        sum += 2 + attention +
+               (cost_layer_has_experts(model, i)
+                    ? 1 + matrices * (moe.experts + (model->moe.shared_experts > 0 ? 1 : 0))
+                    : matrices);
+    }
+    return sum;
+}
+
+/* Through all that receive, from a GPU of another scale-up domain. */
+static double broadcast_s(const Spec *to, double bytes, int receivers)
+{
+    CostGroup group = neighbours(&to->cluster, receivers);
+    group.ranks += group.per_domain;
+    const CostCollective collective = {.op = COST_BROADCAST, .bytes = bytes, .group = group};
+    return cost_collective_s(&to->cluster, &collective);
+}
+
 double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay way, double *ret_bytes)
 {
     const double bytes = weight_bytes(to);
     const int shards = MAX(1, to->parallel.tensor * to->parallel.pipeline); /* of a receiver's replica */
     const int owners = spec_gpus(from), receivers = spec_gpus(to), holders = holders_of(from);
     const double gather_s = collective_s(from, COST_ALL_GATHER, bytes, holders);
+    const double load_s = to->execution.framework.engine.load_host_s * tensors_of(&to->model);
     *ret_bytes = bytes;
     if (same)
-        return gather_s;
+        return load_s + gather_s;
     if (way == SPEC_SYNC_BROADCAST)
-        return gather_s + collective_s(to, COST_BROADCAST, bytes, receivers + 1);
+        return load_s + gather_s + broadcast_s(to, bytes, receivers);
     const double link =
         fmin(from->cluster.scale_out_bytes_per_s_per_gpu, to->cluster.scale_out_bytes_per_s_per_gpu);
     const double parts = MAX(1, MIN(MIN(holders, owners), receivers));
-    return (link > 0 ? bytes / parts / link : 0) +
+    return load_s + (link > 0 ? bytes / parts / link : 0) +
            collective_s(to, COST_BROADCAST, bytes / shards, MAX(1, receivers / shards));
 }
 
-double workload_offload_s(const Spec *spec, double bytes_per_gpu)
+#define FRESH_BYTES_PER_S 2.2e9
+#define BACK_BYTES_PER_S  10.8e9
+
+static double copied_s(const Spec *spec, double most, double bytes)
 {
     const double link = spec->cluster.accelerator.host_link_bytes_per_s;
-    return link > 0 ? bytes_per_gpu / link : 0;
+    return link > 0 ? bytes / fmin(most, link) : 0;
+}
+
+double workload_leave_s(const Spec *spec, SpecHostMemory memory, double bytes_per_gpu)
+{
+    return copied_s(spec, memory == SPEC_HOST_FRESH ? FRESH_BYTES_PER_S : INFINITY, bytes_per_gpu);
+}
+
+double workload_return_s(const Spec *spec, SpecHostMemory memory, double bytes_per_gpu)
+{
+    return copied_s(spec, memory == SPEC_HOST_FRESH ? BACK_BYTES_PER_S : INFINITY, bytes_per_gpu);
 }

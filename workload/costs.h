@@ -16,10 +16,15 @@ int64_t workload_forward_ps(const SimPlan *plan);
  * broadcast: gathered likewise, then sent from one GPU through all that receive. Peer to peer: every GPU that holds a part
  * sends it once by its own NIC, and receivers of one shard pass it on. *ret_bytes: of all weights as the receiver stores them.
  * Source: [verl] workers/sharding_manager (full tensors), workers/rollout (broadcast by NCCL)
- * Ignores: what launches and buckets of many small tensors take. */
+ * The receiver's host takes engine.load_host_s for each tensor of a checkpoint: an expert's matrices are tensors of their own.
+ * Ignores: buckets; requantisation. */
 double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay way, double *ret_bytes);
 
-/* Bytes of a role's weights (and, of one that trains, of what its optimizer keeps) on a GPU, to or from the host's memory. */
-double workload_offload_s(const Spec *spec, double bytes_per_gpu);
+/* Bytes of a role's weights (and, of one that trains, of what its optimizer keeps) on a GPU, to the host's memory and back.
+ * Buffers that are kept are copied at the link's rate. Into fresh ones 1.8 to 2.8 GB/s were measured, whose pages come one by
+ * one; back 10.8 GB/s.
+ * Source: [NemoRlPageable] 1.8 GB/s, [VllmSleep] 22 GiB in 10.6 s and back in 2.2 s, [SglangPinned] 2.8 GB/s */
+double workload_leave_s(const Spec *spec, SpecHostMemory memory, double bytes_per_gpu);
+double workload_return_s(const Spec *spec, SpecHostMemory memory, double bytes_per_gpu);
 
 #endif

@@ -76,6 +76,7 @@ bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences
     if (!generated(role, &ask, &result, error))
         return false;
     answer.seconds = result.seconds;
+    answer.weights_bytes = result.weights_bytes;
     if (streams && !streamed(role, &ask, &result, &answer.seconds, error))
         return false;
     answer.tail_s = streams ? NAN : result.tail_s;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "costmodel/generate.h"
+#include "costmodel/moe.h"
 #include "spec/load.h"
 
 static Spec *take(const char *model, const char *precision, const char *more, const char *accelerator)
@@ -198,6 +199,72 @@ static void test_host(void)
     near(time[1].part_s[COST_DECODE_PRODUCTS], time[0].part_s[COST_DECODE_PRODUCTS], 1e-15);
 }
 
+/* Without captured graphs a step takes what the GPU does or what the host launches, whichever is longer. */
+static void test_eager(void)
+{
+    CostDecodeTime time[3];
+    CostDecode decode;
+    for (int way = 0; way < 3; way++) {
+        g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+        GError *error = NULL;
+        spec->execution.framework.engine.captures_graphs = way == 0;
+        spec->execution.framework.engine.step_host_s = 2e-3;
+        spec->execution.framework.host.kernel_host_s = way == 2 ? 1e-3 : 1e-9;
+        cost_decode_init(spec, 64, &decode, &error);
+        g_assert_no_error(error);
+        time[way] = cost_decode_step(&decode, 50, 5000);
+    }
+    /* 32 layers of two norms, four products, a rotation, attention, an activation; the head and its draw */
+    g_assert_cmpfloat(time[0].kernels, ==, 32 * 9 + 2);
+    near(cost_decode_total_s(&time[1]), cost_decode_total_s(&time[0]), 1e-15);
+    near(cost_decode_total_s(&time[2]), (32 * 9 + 2) * 1e-3 + 2e-3, 1e-9);
+}
+
+/* Experts meet the rows of the step: what a micro-batch of training would have does not matter, and where rows are few the busiest
+ * rank has more of the mean. */
+static void test_loads(void)
+{
+    CostDecode decode[2];
+    for (int other = 0; other < 2; other++) {
+        g_autofree Spec *spec = take("qwen3-30b-a3b", "bf16", "\"expert\":8,\"data\":8", H100);
+        GError *error = NULL;
+        spec->training.router.distribution = SPEC_ROUTER_ZIPF;
+        spec->training.router.exponent = 0.1;
+        spec->training.micro_batch = other ? 64 : 1;
+        cost_decode_init(spec, 64, &decode[other], &error);
+        g_assert_no_error(error);
+        const CostPlacement placement = {.experts = 128, .ranks = 8, .top_k = 8};
+        const double tokens = decode[other].loads.tokens[1];
+        near(decode[other].loads.load[1],
+             cost_moe_load_factor(&spec->training.router, &placement, 8 * tokens), 1e-12);
+    }
+    g_assert_cmpfloat(decode[0].loads.tokens[0], ==, 8);
+    g_assert_cmpfloat(decode[0].loads.load[0], >, decode[0].loads.load[COST_DECODE_LOADS - 1] + 0.05);
+    for (int i = 0; i < decode[0].grid; i++)
+        near(cost_decode_total_s(&decode[1].at[i]), cost_decode_total_s(&decode[0].at[i]), 1e-15);
+}
+
+/* Software whose attention writes its scores reads prompts more slowly, long ones most. */
+static void test_unfused(void)
+{
+    double more[2];
+    for (int longer = 0; longer < 2; longer++) {
+        double seconds[2];
+        for (int unfused = 0; unfused < 2; unfused++) {
+            g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+            GError *error = NULL;
+            CostDecode decode;
+            spec->execution.attention = unfused ? SPEC_ATTENTION_UNFUSED : SPEC_ATTENTION_FLASH2;
+            cost_decode_init(spec, 64, &decode, &error);
+            g_assert_no_error(error);
+            seconds[unfused] = cost_prefill_s(&decode, 8, longer ? 4096 : 1024);
+        }
+        more[longer] = seconds[1] / seconds[0];
+    }
+    g_assert_cmpfloat(more[0], >, 1);
+    g_assert_cmpfloat(more[1], >, more[0]);
+}
+
 /* Five sequences in a graph of eight: products of eight, keys and values of their own; eight as without graphs. */
 static void test_padded(void)
 {
@@ -363,6 +430,9 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/gives-way", test_gives_way);
     g_test_add_func("/generate/windows", test_windows);
     g_test_add_func("/generate/host", test_host);
+    g_test_add_func("/generate/eager", test_eager);
+    g_test_add_func("/generate/loads", test_loads);
+    g_test_add_func("/generate/unfused", test_unfused);
     g_test_add_func("/generate/padded", test_padded);
     g_test_add_func("/generate/exchange", test_exchange);
     g_test_add_func("/generate/better", test_better);

@@ -15,7 +15,7 @@ static const char launch[] =
     "    actor_rollout_ref.actor.ppo_max_token_len_per_gpu=24000 \\\n"
     "    actor_rollout_ref.actor.use_kl_loss=True \\\n    actor_rollout_ref.rollout.n=5 \\\n"
     "    actor_rollout_ref.rollout.tensor_model_parallel_size=4 \\\n    "
-    "actor_rollout_ref.rollout.name=sglang \\\n"
+    "actor_rollout_ref.rollout.name=sglang actor_rollout_ref.rollout.enforce_eager=True \\\n"
     "    trainer.n_gpus_per_node=8 \\\n    trainer.nnodes=2 $@\n";
 
 static void test_launch(void)
@@ -44,6 +44,7 @@ static void test_launch(void)
     const int rollout = spec_role_index(workload, "rollout");
     g_assert_cmpint(rollout, >=, 0);
     g_assert_nonnull(strstr(workload->role[rollout].scenario, "\"tensor\":4"));
+    g_assert_nonnull(strstr(workload->role[rollout].scenario, "\"captures_graphs\":false"));
     g_assert_cmpint(spec_role_index(workload, "critic"), ==, -1);
 }
 

@@ -37,6 +37,11 @@ static Asked *ask(const char *workload, const char *const *sets)
     return asked;
 }
 
+static void near_s(double seconds, double want)
+{
+    g_assert_cmpfloat_with_epsilon(seconds, want, 1e-9 + 1e-6 * want);
+}
+
 static void asked_free(Asked *asked)
 {
     spec_source_clear(&asked->source);
@@ -206,6 +211,61 @@ static void test_experts(void)
     asked_free(all);
 }
 
+/* Seconds of the phases of LOOP on 16 GPUs, with two keys set. */
+static Asked *resting(const char *first, const char *second)
+{
+    g_autofree char *loop = g_strdup_printf(LOOP, "");
+    const char *const sets[] = {first, second, NULL};
+    Asked *asked = ask(loop, sets);
+    g_assert_no_error(asked->error);
+    return asked;
+}
+
+static double phase_s(const Asked *asked, int phase)
+{
+    return (double)asked->workload.phase[phase].ps * 1e-12;
+}
+
+/* What rests in fresh memory of the host takes bytes over both rates; what does not rest takes nothing for it. */
+static void test_resting(void)
+{
+    Asked *plain = resting("workload.roles.actor.host_memory=fresh", NULL),
+          *kept = resting("workload.roles.actor.offloaded=true", NULL),
+          *fresh = resting("workload.roles.actor.offloaded=true", "workload.roles.actor.host_memory=fresh"),
+          *reference = resting("workload.roles.reference.offloaded=true",
+                               "workload.roles.reference.host_memory=fresh"),
+          *none = resting(NULL, NULL);
+    const double link = none->spec->cluster.accelerator.host_link_bytes_per_s,
+                 update = none->workload.role[0].resting_bytes,
+                 weights = none->workload.role[2].resting_bytes;
+    g_assert_cmpint(plain->workload.step_ps, ==, none->workload.step_ps);
+    g_assert_cmpfloat(update, >, weights);
+    near_s(phase_s(kept, 4) - phase_s(none, 4), 2 * update / link);
+    near_s(phase_s(fresh, 4) - phase_s(none, 4), update / 2.2e9 + update / 10.8e9);
+    near_s(phase_s(kept, 2) - phase_s(none, 2), weights / link);
+    near_s(phase_s(fresh, 2) - phase_s(none, 2), weights / 10.8e9); /* and stays for the update */
+    near_s(phase_s(reference, 3) - phase_s(none, 3), weights / 2.2e9 + weights / 10.8e9);
+    asked_free(plain);
+    asked_free(kept);
+    asked_free(fresh);
+    asked_free(reference);
+    asked_free(none);
+}
+
+/* 4 layers of 2 norms, 4 matrices of attention and 2 of the MLP, and 3 at the ends: 35 tensors. */
+static void test_tensors(void)
+{
+    Asked *none = resting("workload.roles.rollout.execution.framework={\"preset\":\"vllm\",\"engine\":{"
+                          "\"load_host_s\":0}}",
+                          NULL),
+          *slow = resting("workload.roles.rollout.execution.framework={\"preset\":\"vllm\",\"engine\":{"
+                          "\"load_host_s\":0.1}}",
+                          NULL);
+    near_s(phase_s(slow, 5) - phase_s(none, 5), 3.5);
+    asked_free(none);
+    asked_free(slow);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -226,6 +286,7 @@ static void test_refused(void)
         {"{\"preset\":\"grpo\",\"generation\":{\"prompts\":9999999,\"samples_per_prompt\":99}}",
          "answers a step"},
         {"{\"preset\":\"grpo\",\"generation\":{\"seconds\":9e6}}", "longer than the clock"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"actor\":{\"host_memory\":\"frseh\"}}}", "did you mean \"fresh\""},
         {"{\"preset\":\"grpo\",\"roles\":{\"actor\":{\"with\":\"rollout\"},\"rollout\":{\"with\":\"actor\"},"
          "\"reference\":{\"execution\":{\"framework\":\"nothing\"}}},\"generation\":{\"seconds\":1}}",
          "none of the frameworks"},
@@ -254,6 +315,8 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/tail", test_tail);
     g_test_add_func("/workload/generation", test_generation);
     g_test_add_func("/workload/experts", test_experts);
+    g_test_add_func("/workload/resting", test_resting);
+    g_test_add_func("/workload/tensors", test_tensors);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
