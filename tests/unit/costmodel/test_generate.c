@@ -208,6 +208,7 @@ static void test_eager(void)
         g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
         GError *error = NULL;
         spec->execution.framework.engine.captures_graphs = way == 0;
+        spec->execution.framework.engine.sequence_host_s = 0;
         spec->execution.framework.engine.step_host_s = 2e-3;
         spec->execution.framework.host.kernel_host_s = way == 2 ? 1e-3 : 1e-9;
         cost_decode_init(spec, 64, &decode, &error);
@@ -274,6 +275,7 @@ static void test_padded(void)
         g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
         GError *error = NULL;
         spec->execution.framework.engine.pads_batches = pads;
+        spec->execution.framework.engine.sequence_host_s = 0;
         cost_decode_init(spec, 9, &decode[pads], &error);
         g_assert_no_error(error);
         five[pads] = cost_decode_step(&decode[pads], 5, 5000);
