@@ -109,7 +109,8 @@ def nemo(row):
         scenario["parallel"]["sequence_parallel"] = True
     ahead = split.get("off_policy_steps", 0)
     if ahead:
-        scenario["workload"].update({"staleness_steps": ahead, "in_flight": True})
+        # weights change under answers, but prompts of the next batch wait for them: async_utils.py, _should_pause_for_generation_limits
+        scenario["workload"]["staleness_steps"] = ahead
     return scenario
 
 
