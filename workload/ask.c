@@ -200,11 +200,21 @@ static void add_seconds(WorkloadPhase *phase, double seconds)
     phase->ps = sim_sum(phase->ps, sim_ps(seconds));
 }
 
+/* Nobody moves from GPUs that no other role uses. */
+static bool rests(const Workload *workload, const WorkloadRole *own)
+{
+    int there = 0;
+    for (int i = 0; i < workload->spec->workload.role_count; i++)
+        there += workload->role[i].part == own->part;
+    return own->role->offloaded && there > 1;
+}
+
 /* From the host's memory and back to it, where the role rests there. */
-static void there_and_back(const WorkloadRole *own, const Spec *spec, double bytes, WorkloadPhase *phase)
+static void there_and_back(const Workload *workload, const WorkloadRole *own, const Spec *spec, double bytes,
+                           WorkloadPhase *phase)
 {
     const SpecHostMemory memory = own->role->host_memory;
-    if (own->role->offloaded)
+    if (rests(workload, own))
         add_seconds(phase, workload_return_s(spec, memory, bytes) + workload_leave_s(spec, memory, bytes));
 }
 
@@ -227,7 +237,7 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     own->needed_bytes = report.needed_bytes;
     own->capacity_bytes = report.capacity_bytes;
     own->resting_bytes = kept_bytes(&report);
-    there_and_back(own, role, own->resting_bytes, phase);
+    there_and_back(asking->workload, own, role, own->resting_bytes, phase);
     return true;
 }
 
@@ -245,8 +255,8 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     own->resting_bytes = fmax(own->resting_bytes, weights_of(role));
     if (own->role->offloaded && own->role->host_memory == SPEC_HOST_FRESH &&
         !trains(asking->asked, phase->phase->role))
-        there_and_back(own, role, weights_of(role), phase);
-    else if (own->role->offloaded) /* its copy in the host's memory stays, or training comes */
+        there_and_back(asking->workload, own, role, weights_of(role), phase);
+    else if (rests(asking->workload, own)) /* its copy in the host's memory stays, or training comes */
         add_seconds(phase, workload_return_s(role, own->role->host_memory, weights_of(role)));
     return true;
 }
@@ -259,7 +269,8 @@ static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase
         return false;
     phase->ps = sim_ps(answer.seconds);
     if (asking->asked->generation.seconds < 0)
-        there_and_back(&asking->workload->role[phase->phase->role], role, answer.weights_bytes, phase);
+        there_and_back(asking->workload, &asking->workload->role[phase->phase->role], role,
+                       answer.weights_bytes, phase);
     phase->tail_s = answer.tail_s;
     phase->why = answer.why;
     phase->given = asking->asked->generation.seconds >= 0;

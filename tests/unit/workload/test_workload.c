@@ -252,6 +252,15 @@ static void test_resting(void)
     asked_free(none);
 }
 
+/* Who has its GPUs alone does not move. */
+static void test_alone(void)
+{
+    const int64_t plain_ps = generation_ps(NULL, NULL);
+    g_assert_cmpint(
+        generation_ps("workload.roles.rollout.offloaded=true", "workload.roles.rollout.host_memory=fresh"),
+        ==, plain_ps);
+}
+
 /* 4 layers of 2 norms, 4 matrices of attention and 2 of the MLP, and 3 at the ends: 35 tensors. */
 static void test_tensors(void)
 {
@@ -316,6 +325,7 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/generation", test_generation);
     g_test_add_func("/workload/experts", test_experts);
     g_test_add_func("/workload/resting", test_resting);
+    g_test_add_func("/workload/alone", test_alone);
     g_test_add_func("/workload/tensors", test_tensors);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
