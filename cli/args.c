@@ -11,7 +11,8 @@ static const struct {
 } common_flags[] = {
     {CLI_TAKES_SET,
      {"set", CLI_FLAG_TEXTS, offsetof(CliArgs, sets), "KEY=VALUE",
-      "override a field of the scenario, as in --set parallel.tensor=4 (repeatable)"}},
+      "override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has "
+      "(repeatable)"}},
     {CLI_TAKES_FORMAT,
      {"format", CLI_FLAG_TEXT, offsetof(CliArgs, format_text), "FORMAT",
       "how the answer is written (default: text)"}},

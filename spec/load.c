@@ -9,6 +9,7 @@
 #include "spec/read.h"
 #include "spec/recipes.h"
 #include "spec/resolve.h"
+#include "spec/set_times.h"
 #include "spec/texts.h"
 
 void spec_source_clear(SpecSource *source)
@@ -215,10 +216,26 @@ static OrrJsonDoc *under_todays_keys(const OrrJson *scenario, const OrrJson *res
 }
 
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
+                 bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error);
+
+/* "key=value", or "key=x2": twice what the scenario as it stands has there. */
+static bool set_one(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *set, GError **error)
+{
+    if (!spec_set_is_times(set))
+        return spec_resolve_set(doc, set, error);
+    g_autofree Spec *now = g_new0(Spec, 1);
+    OrrJsonDoc *copy = orr_json_copy(orr_json_root(doc), where);
+    const bool ok = load(copy, where, base_dir, NULL, true, now, NULL, error);
+    orr_json_free(copy);
+    g_autofree char *plain = ok ? spec_set_times(now, set, error) : NULL;
+    return plain != NULL && spec_resolve_set(doc, plain, error);
+}
+
+static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
     for (int i = 0; sets != NULL && sets[i] != NULL; i++)
-        if (!spec_resolve_set(doc, sets[i], error))
+        if (!set_one(doc, where, base_dir, sets[i], error))
             return false;
     SpecSource source;
     source_init(&source);

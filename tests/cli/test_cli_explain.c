@@ -221,6 +221,37 @@ static void test_figures(void)
     }
 }
 
+static double step_with(const char *path, const char *set)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", set, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, set);
+    const double step_s = orr_json_number(at(orr_json_root(doc), "step_s"));
+    orr_json_free(doc);
+    return step_s;
+}
+
+/* A figure that explain makes better is a key of the scenario, and does to a run what the table says. */
+static void test_figures_as_keys(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "figures");
+    int tried = 0;
+    for (const OrrJson *figure = orr_json_first(at(orr_json_root(doc), "figures"));
+         figure != NULL && tried < 6; figure = orr_json_next(figure)) {
+        const char *key = orr_json_text(at(figure, "figure"));
+        const bool time = g_str_has_suffix(key, "_s") && !g_str_has_suffix(key, "_per_s");
+        if (strstr(key, "gemm_shared") != NULL) /* read from "gemm" */
+            continue;
+        g_autofree char *set = g_strdup_printf("%s=x%s", key, time ? "0.990099009900990099" : "1.01");
+        const double step_s = orr_json_number(at(figure, "step_s"));
+        g_assert_cmpfloat_with_epsilon(step_with(path, set), step_s, 1e-9 * step_s);
+        tried++;
+    }
+    g_assert_cmpint(tried, ==, 6);
+    orr_json_free(doc);
+}
+
 static void test_page(void)
 {
     g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
@@ -275,6 +306,7 @@ int main(int argc, char **argv)
     g_test_add_func("/explain/layer-list", test_layer_list);
     g_test_add_func("/explain/kernels", test_kernels);
     g_test_add_func("/explain/figures", test_figures);
+    g_test_add_func("/explain/figures-as-keys", test_figures_as_keys);
     g_test_add_func("/explain/page", test_page);
     g_test_add_func("/cli/explain/side-by-side", test_shares_side_by_side);
     return g_test_run();

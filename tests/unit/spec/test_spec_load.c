@@ -46,6 +46,38 @@ static bool has_note(const GPtrArray *notes, const char *note)
     return false;
 }
 
+/* "x2" is twice what the scenario has, set by set; x1 is the scenario. */
+static void test_times(void)
+{
+    static const char *const sets[] = {"cluster.accelerator.peak_flops_per_s.bf16=x2",
+                                       "cluster.scale_out_bytes_per_s_per_gpu=x0.5",
+                                       "cluster.scale_out_bytes_per_s_per_gpu=x0.5",
+                                       "training.global_batch=x2", NULL},
+                             *const same[] = {"cluster.accelerator.memory_bytes=x1", NULL};
+    static const struct {
+        const char *set, *want;
+    } bad[] = {
+        {"cluster.nodes=x1.01", "no whole number"},
+        {"cluster.oversubscriptions=x2", "no number above 0"},
+        {"parallel.schedule=x2", "no number above 0"},
+    };
+    g_autofree Spec *spec = g_new0(Spec, 1), *plain = g_new0(Spec, 1);
+    char *message = NULL;
+    g_assert_true(test_load(NULL, false, plain, NULL, &message));
+    g_assert_true(test_load(sets, false, spec, NULL, &message));
+    g_assert_cmpfloat(spec->cluster.accelerator.peak_flops_per_s[SPEC_BF16], ==, 600e12);
+    g_assert_cmpfloat(spec->cluster.scale_out_bytes_per_s_per_gpu, ==, 6.25e9);
+    g_assert_cmpint(spec->training.global_batch, ==, 2 * plain->training.global_batch);
+    g_assert_true(test_load(same, false, spec, NULL, &message));
+    g_assert_cmpfloat(spec->cluster.accelerator.memory_bytes, ==, plain->cluster.accelerator.memory_bytes);
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        const char *const one[] = {bad[i].set, NULL};
+        g_assert_false(test_load(one, false, spec, NULL, &message));
+        g_assert_nonnull(strstr(message, bad[i].want));
+        g_clear_pointer(&message, g_free);
+    }
+}
+
 static void test_source(void)
 {
     static const char *const sets[] = {"training.micro_batch=2", NULL};
@@ -363,6 +395,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spec/load/defaults", test_defaults);
     g_test_add_func("/spec/load/source", test_source);
+    g_test_add_func("/spec/load/times", test_times);
     g_test_add_func("/spec/load/forms", test_forms);
     g_test_add_func("/spec/load/derived", test_derived);
     g_test_add_func("/spec/load/auto", test_auto);
