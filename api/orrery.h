@@ -50,9 +50,10 @@ ORR_API void orr_on_progress(OrrHandle *handle, int (*progress)(double done_frac
 
 /* One step. Options: memory_reserve ("8 GiB", "10 %"), unfold, check, ideal, textbook. The report of `orrery run --format json`. */
 ORR_API const char *orr_run(OrrHandle *handle, const char *options);
-/* The best of every field that is "auto". Options: top, jobs, max_seconds, exhaustive, memory_reserve. */
+/* The best of every field that is "auto". Options: top, jobs, max_seconds, exhaustive, for ("step", "days",
+ * "cost" or "energy"), memory_reserve. */
 ORR_API const char *orr_search(OrrHandle *handle, const char *options);
-/* How many GPUs. Options: deadline ("30 days"), budget_usd, gpus (a list), batch_range ([low, high]), accelerators and
+/* How many GPUs. Options: deadline ("30 days"), budget_usd, power_mw, for (as in a search), gpus (a list), batch_range ([low, high]), accelerators and
  * clusters (lists of "NAME" or "NAME@USD"), memory_reserve. */
 ORR_API const char *orr_plan(OrrHandle *handle, const char *options);
 /* A run for every combination of some fields' values, on all cores. Options: vary ({"parallel.tensor": [4, 8]}, at most

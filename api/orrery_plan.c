@@ -16,7 +16,7 @@
 typedef struct SearchAsk {
     double top, jobs, max_seconds;
     bool exhaustive;
-    char *reserve, *own_runs;
+    char *reserve, *own_runs, *by;
 } SearchAsk;
 
 static const ApiOption search_options[] = {
@@ -24,6 +24,7 @@ static const ApiOption search_options[] = {
     {"jobs", API_OPTION_NUMBER, offsetof(SearchAsk, jobs), 0, 4096, true},
     {"max_seconds", API_OPTION_NUMBER, offsetof(SearchAsk, max_seconds), 1e-3, 1e9, false},
     {"exhaustive", API_OPTION_SWITCH, offsetof(SearchAsk, exhaustive), 0, 0, false},
+    {"for", API_OPTION_TEXT, offsetof(SearchAsk, by), 0, 0, false},
     API_RESERVE(SearchAsk),
     API_OWN_RUNS(SearchAsk),
 };
@@ -53,19 +54,22 @@ static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const Sp
     LedgerReserveAsk reserve;
     SearchWatch watch = {handle, 0};
     SearchResult result;
-    const SearchOptions options = {.top = (int)ask->top,
-                                   .jobs = (int)ask->jobs,
-                                   .max_seconds = ask->max_seconds,
-                                   .exhaustive = ask->exhaustive,
-                                   .stop = {search_stopped, &watch},
-                                   .progress = search_progress,
-                                   .progress_data = &watch};
+    SearchOptions options = {.top = (int)ask->top,
+                             .assumed = &shipped->assumed,
+                             .jobs = (int)ask->jobs,
+                             .max_seconds = ask->max_seconds,
+                             .exhaustive = ask->exhaustive,
+                             .stop = {search_stopped, &watch},
+                             .progress = search_progress,
+                             .progress_data = &watch};
     if (!search_has_auto(spec))
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "%s: no field is \"auto\", so there is nothing to search; set one, as parallel.tensor=auto",
             handle->path);
-    if (!ledger_reserve_parse(ask->reserve, &reserve, error) || !ledger_reserve_check(&reserve, spec, error))
+    if (!search_goal_parse("for", ask->by, &options.by, error) ||
+        !search_goal_check(options.by, spec, shipped->own_count, error) ||
+        !ledger_reserve_parse(ask->reserve, &reserve, error) || !ledger_reserve_check(&reserve, spec, error))
         return false;
     const bool spare = !reserve.given && spec->search.reserve_memory_bytes <= 0;
     spec->search.reserve_memory_bytes = ledger_reserve_bytes(shipped->residuals, &reserve, spec);
@@ -106,7 +110,7 @@ const char *orr_search(OrrHandle *handle, const char *options)
 /* --- plan --- */
 
 typedef struct PlanAsk {
-    char *deadline, *reserve, *own_runs;
+    char *deadline, *reserve, *own_runs, *by;
     double budget_usd, power_mw;
     bool ideal;
     GArray *gpus, *batch_range; /* double */
@@ -117,6 +121,7 @@ static const ApiOption plan_options[] = {
     {"deadline", API_OPTION_TEXT, offsetof(PlanAsk, deadline), 0, 0, false},
     {"budget_usd", API_OPTION_NUMBER, offsetof(PlanAsk, budget_usd), 1e-6, 1e18, false},
     {"power_mw", API_OPTION_NUMBER, offsetof(PlanAsk, power_mw), 1e-9, 1e9, false},
+    {"for", API_OPTION_TEXT, offsetof(PlanAsk, by), 0, 0, false},
     {"gpus", API_OPTION_NUMBERS, offsetof(PlanAsk, gpus), 1, 1e7, true},
     {"batch_range", API_OPTION_NUMBERS, offsetof(PlanAsk, batch_range), 1, 1e8, true},
     {"accelerators", API_OPTION_TEXTS, offsetof(PlanAsk, accelerators), 0, 0, false},
@@ -209,7 +214,8 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     options.gpus = counts->len > 0 ? (const int *)(void *)counts->data : NULL;
     options.gpus_count = (int)counts->len;
     options.assumed = ask->ideal ? NULL : &shipped->assumed;
-    if (!read_deadline(ask, &options, error) || !read_batch_range(ask, &options, error) ||
+    if (!search_goal_parse("for", ask->by, &options.by, error) || !read_deadline(ask, &options, error) ||
+        !read_batch_range(ask, &options, error) ||
         !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
         !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
         !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||

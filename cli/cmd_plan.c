@@ -20,7 +20,7 @@ typedef struct PlanArgs {
     CliArgs common;
     char *own_runs;
     char *deadline, *budget, *power, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
-        *memory_reserve;
+        *memory_reserve, *by;
     gboolean svg, ideal;
 } PlanArgs;
 
@@ -143,6 +143,7 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
            read_quantity("budget-usd", args->budget, ORR_UNIT_USD, &options->budget_usd, error) &&
            read_power(args->power, &options->power_w, error) &&
+           search_goal_parse("--for", args->by, &options->by, error) &&
            read_quantity("textbook-rate", args->rate, ORR_UNIT_FLOPS_PER_S, &options->textbook_flops_per_s,
                          error) &&
            read_quantity("parameters", args->parameters, ORR_UNIT_TOKENS, &options->textbook_parameters,
@@ -323,6 +324,8 @@ static const CliFlag flags[] = {
      "the fastest that costs no more; with --deadline both are kept"},
     {"power-mw", CLI_FLAG_TEXT, offsetof(PlanArgs, power), "MW",
      "only counts that draw no more: boards at their limits, hosts' shares where given, times cluster.pue"},
+    {"for", CLI_FLAG_TEXT, offsetof(PlanArgs, by), "WHAT",
+     "the least days, cost or energy of all counts that keep what is asked; step (default): see above"},
     {"gpus", CLI_FLAG_TEXT, offsetof(PlanArgs, gpus), "COUNTS",
      "only these GPU counts: 512,1024 or 64..4096 (doubling)"},
     {"batch-range", CLI_FLAG_TEXT, offsetof(PlanArgs, batch_range), "LOW..HIGH",

@@ -25,7 +25,8 @@
 typedef struct SearchArgs {
     CliArgs common;
     char *own_runs;
-    char *top, *jobs, *max_seconds, *accelerators, *clusters, *frameworks, *memory_reserve, *save, *save_all;
+    char *top, *jobs, *max_seconds, *accelerators, *clusters, *frameworks, *memory_reserve, *save, *save_all,
+        *by;
     gboolean exhaustive, ideal;
 } SearchArgs;
 
@@ -139,9 +140,11 @@ static bool set_reserve(const SearchArgs *args, const LedgerResiduals *residuals
     return true;
 }
 
-static bool search(const SearchArgs *args, const SearchOptions *options, Spec *spec, SpecSource *source,
+static bool search(const SearchArgs *args, const SearchOptions *asked, Spec *spec, SpecSource *source,
                    GString *out, GError **error)
 {
+    SearchOptions own = *asked;
+    const SearchOptions *options = &own;
     SearchResult result;
     bool spare = false;
     if (!search_has_auto(spec))
@@ -153,7 +156,9 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
     ApiShipped shipped;
     if (!api_shipped_load(!args->ideal, args->own_runs, &shipped, error))
         return false;
+    own.assumed = args->ideal ? NULL : &shipped.assumed;
     if (!set_reserve(args, shipped.residuals, spec, &spare, error) ||
+        !search_goal_check(own.by, spec, shipped.own_count, error) ||
         !search_run_reserved(spec, options, spare, &result, error)) {
         g_prefix_error(error, "%s: ", args->common.words[0]);
         api_shipped_clear(&shipped);
@@ -287,7 +292,8 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
     const bool first = options->team == NULL || options->team->rank == 0;
     if (!read_count("top", args->top, &options->top, error) ||
         !read_count("jobs", args->jobs, &options->jobs, error) ||
-        !read_seconds(args->max_seconds, &options->max_seconds, error))
+        !read_seconds(args->max_seconds, &options->max_seconds, error) ||
+        !search_goal_parse("--for", args->by, &options->by, error))
         return false;
     const CliOutput outputs[] = {{"--save", args->save, NULL}, {"the table", common->output, NULL}};
     if (args->save != NULL && !cli_outputs_check(outputs, (int)G_N_ELEMENTS(outputs), error))
@@ -346,6 +352,8 @@ static const CliFlag flags[] = {
      "these clusters side by side, with the price of a GPU-hour"},
     {"framework", CLI_FLAG_TEXT, offsetof(SearchArgs, frameworks), "NAME,...",
      "these training programs side by side, on each machine, each with its own defaults"},
+    {"for", CLI_FLAG_TEXT, offsetof(SearchArgs, by), "WHAT",
+     "what is best: step (default), or the days with failures, the cost or the energy of all tokens"},
     {"save", CLI_FLAG_FILE, offsetof(SearchArgs, save), "FILE",
      "write the best configuration as a complete scenario"},
     {"save-all", CLI_FLAG_FILE, offsetof(SearchArgs, save_all), "FOLDER",

@@ -45,6 +45,14 @@ double plan_days(const PlanPoint *point)
                                             : point->days;
 }
 
+double plan_figure(const PlanPoint *point, SearchFor by)
+{
+    const double days = plan_days(point);
+    return isinf(days) || by == SEARCH_FOR_STEP || by == SEARCH_FOR_DAYS ? days
+           : by == SEARCH_FOR_COST                                       ? point->usd
+                                                                         : point->kwh;
+}
+
 /* The report's arena goes before the point does. */
 static ReportEffective keep_effective(const ReportEffective *effective)
 {
@@ -111,7 +119,11 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
                            .own_count = options->own_count,
                            .assumed = options->assumed,
                            .where = "plan"};
-    return search_choose_reserved(spread, reserve_bytes, &options->stop, spec, error) &&
+    const SearchChoosing how = {.reserve_bytes = reserve_bytes,
+                                .stop = &options->stop,
+                                .by = options->by,
+                                .assumed = options->assumed};
+    return search_choose_by(spread, &how, spec, error) &&
            (!search_mixed_asked(spec) || search_mixed_choose(spec, error)) &&
            spec_check(spec, "plan", error) && answer_ask(spec, NULL, &ask, arena, report, error);
 }
@@ -159,17 +171,20 @@ static double best_rate(const Plan *plan)
     return best;
 }
 
-/* Of two that keep what is asked the surer to fit; then, with a deadline the smaller, else the faster. */
+/* Of two that keep what is asked the surer to fit; then what is better by days, cost or energy; by the step with a deadline the
+ * smaller, else the faster. */
 static bool better(const PlanPoint *point, const PlanPoint *chosen, const PlanOptions *options)
 {
     if (chosen == NULL || point->memory_verdict != chosen->memory_verdict)
         return chosen == NULL || point->memory_verdict > chosen->memory_verdict;
-    return !(options->deadline_s > 0) && plan_days(point) < plan_days(chosen);
+    return (options->by != SEARCH_FOR_STEP || !(options->deadline_s > 0)) &&
+           plan_figure(point, options->by) < plan_figure(chosen, options->by);
 }
 
 static void choose(const PlanOptions *options, Plan *plan)
 {
-    const bool asked = options->deadline_s > 0 || options->budget_usd > 0 || options->power_w > 0;
+    const bool asked = options->deadline_s > 0 || options->budget_usd > 0 || options->power_w > 0 ||
+                       options->by != SEARCH_FOR_STEP;
     const int only = options->gpus_count == 1 ? options->gpus[0] : plan->own_gpus;
     const double base = best_rate(plan);
     plan->chosen = plan->fastest = -1;
@@ -339,6 +354,8 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
                         asked->cluster.group_count > 0
                             ? "\"usd_per_gpu_hour\": 2.5 in each entry of cluster.groups"
                             : "--set cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5");
+    if (!search_goal_check(options->by, asked, options->own_count, error))
+        return false;
     const int node = asked->cluster.gpus_per_node;
     if (options->power_w > 0 && !(plan_power_w(asked, 1) > 0))
         return orr_fail(error, ORR_ERROR_INPUT,

@@ -12,6 +12,7 @@
 #include "campaign/effective.h"
 #include "ledger/own.h"
 #include "ledger/memory.h"
+#include "search/goal.h"
 
 typedef struct PlanPoint {
     int gpus, nodes;
@@ -70,6 +71,7 @@ typedef struct Plan {
 typedef struct PlanOptions {
     double deadline_s, budget_usd; /* 0: not asked */
     double power_w;  /* that GPUs with their share of hosts and cooling may draw; 0: not asked */
+    SearchFor by;    /* the answer is the least of these; the step: as plan_run() says */
     const int *gpus; /* the counts to look at; NULL: every one that the batch allows */
     int gpus_count;
     int batch_low, batch_high; /* the global batch may move between them; 0: it stays */
@@ -87,8 +89,9 @@ typedef struct PlanOptions {
 
 /* Plans `asked` ("auto" fields are chosen anew at every point). With a deadline the answer is the fewest GPUs that
  * fit and keep it (and the budget); with a budget or a limit of power alone the fastest that keeps it; with neither the scenario's own
- * count, or the only one of options->gpus. Fails when the scenario names no tokens, or a budget no price, or where one node
- * draws more than the limit. */
+ * count, or the only one of options->gpus. With options->by days, cost or energy it is the count with the least of them that
+ * keeps what is asked, and "auto" fields are chosen by it. Fails when the scenario names no tokens, or a budget no price, or where one
+ * node draws more than the limit. */
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
 void plan_clear(Plan *plan);
 
@@ -97,6 +100,9 @@ double plan_power_w(const Spec *asked, int gpus);
 
 /* The days that deadlines are held against: effective ones where they are told; INFINITY where it would not end. */
 double plan_days(const PlanPoint *point);
+
+/* What the plan goes by of a point: effective days (of the step too), USD or kWh; INFINITY where it would not end. */
+double plan_figure(const PlanPoint *point, SearchFor by);
 
 /* Nearest GPU counts below and above `gpus` that a plan can look at; 0: none. */
 void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above);

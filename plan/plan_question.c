@@ -28,7 +28,12 @@ void plan_write_question(const PlanPage *page, GString *out)
                         spec_word(&spec_words_precision, (int)spec->training.precision));
     report_page_entry(out, "  Training", LABEL_COLUMN, training);
     g_autoptr(GString) asked = g_string_new(NULL);
-    if (options->deadline_s > 0)
+    if (options->by != SEARCH_FOR_STEP && options->deadline_s > 0)
+        g_string_append_printf(asked, "the least %s that trains it in %s", search_goal_word(options->by),
+                               orr_text_seconds(tokens, options->deadline_s));
+    else if (options->by != SEARCH_FOR_STEP)
+        g_string_append_printf(asked, "the least %s", search_goal_word(options->by));
+    else if (options->deadline_s > 0)
         g_string_append_printf(asked, "the fewest GPUs that train it in %s",
                                orr_text_seconds(tokens, options->deadline_s));
     else if (options->budget_usd > 0 || options->power_w > 0)

@@ -174,6 +174,8 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
     orr_jw_text(w, "scenario_hash", page->source != NULL ? page->source->scenario_hash : NULL);
     orr_jw_end(w, '}');
     orr_jw_number(w, "tokens", page->spec->training.tokens);
+    if (page->options->by != SEARCH_FOR_STEP)
+        orr_jw_text(w, "for", search_goal_word(page->options->by));
     write_positive(w, "deadline_s", page->options->deadline_s);
     write_positive(w, "budget_usd", page->options->budget_usd);
     write_positive(w, "power_limit_w", page->options->power_w);

@@ -24,7 +24,7 @@ void search_judge_survivors(Search *search, const GArray *survivors, guint until
             result->seeds--;
             loose->simulated++;
             loose->below_frac += run != NULL ? 1 - (double)candidate->least_ps / (double)run->step_ps : 0;
-        } else if (i >= until && !search_beyond(&search->limit, candidate->least_ps, candidate->id)) {
+        } else if (i >= until && !search_ruled_out(search, candidate)) {
             search_leave_open(search, 1, candidate->least_ps);
         } else {
             result->pruned[candidate->kind]++;
@@ -55,12 +55,22 @@ void search_keep_front(GArray *runs, GArray *front)
     }
 }
 
+/* A step that would not be worse than the best. */
+static int64_t longest_of_misses(const Search *search)
+{
+    const GArray *best = search->result->best;
+    if (best->len == 0)
+        return INT64_MAX;
+    const SearchRun *first = &g_array_index(best, SearchRun, 0);
+    return search->goal.kind == SEARCH_FOR_STEP ? first->step_ps
+                                                : search_goal_longest_ps(&search->goal, first->figure, 0);
+}
+
 /* Runs that did not fit, and the nearest that the memory bound ruled out, which are simulated to know by how much. */
 static void find_misses(Search *search)
 {
     SearchResult *result = search->result;
-    const GArray *best = result->best;
-    const int64_t limit_ps = best->len > 0 ? g_array_index(best, SearchRun, 0).step_ps : INT64_MAX;
+    const int64_t limit_ps = longest_of_misses(search);
     SearchId ids[MISSES_RUN];
     int count = 0;
     for (guint i = 0; i < search->misses->len && count < MISSES_RUN; i++) {
@@ -171,6 +181,12 @@ void search_answer(Search *search)
     if (result->proved)
         return;
     result->least_open_ps = search->least_open_ps;
+    if (search->goal.kind != SEARCH_FOR_STEP) {
+        const double figure = result->best->len > 0 ? g_array_index(result->best, SearchRun, 0).figure : 0;
+        const double least = search_goal_least(&search->goal, result->least_open_ps, 0);
+        result->gap_frac = figure > 0 ? isinf(figure) ? 1 : MAX(0, 1 - least / figure) : NAN;
+        return;
+    }
     const int64_t best_ps = result->best->len > 0 ? g_array_index(result->best, SearchRun, 0).step_ps : 0;
     result->gap_frac =
         best_ps > 0 ? MAX(0, (double)(best_ps - result->least_open_ps) / (double)best_ps) : NAN;

@@ -2,6 +2,11 @@
 #include "base/crew.h"
 #include "search/search_internal.h"
 
+#include "search/late.h"
+#include "search/write_internal.h"
+
+#include <math.h>
+
 static SearchWorker *borrow_worker(Search *search)
 {
     g_mutex_lock(&search->mutex);
@@ -52,6 +57,8 @@ static void simulate_one(int index, void *data)
         return;
     search->ran[index] =
         search_simulate(search->space, search->ids[index], search->capacity_bytes, &search->batch[index]);
+    if (search->ran[index] && search->goal.kind != SEARCH_FOR_STEP)
+        search->batch[index].figure = search_run_figure(search, &search->batch[index]);
 }
 
 static int compare_runs(const void *a, const void *b)
@@ -61,6 +68,8 @@ static int compare_runs(const void *a, const void *b)
         return x->fits ? -1 : 1;
     if (!x->fits && (x->short_bytes < y->short_bytes || x->short_bytes > y->short_bytes))
         return x->short_bytes < y->short_bytes ? -1 : 1;
+    if (x->figure < y->figure || x->figure > y->figure)
+        return x->figure < y->figure ? -1 : 1;
     if (x->step_ps != y->step_ps)
         return x->step_ps < y->step_ps ? -1 : 1;
     return search_id_compare(&x->id, &y->id);
@@ -86,13 +95,50 @@ static void keep_run(Search *search, const SearchRun *run)
     GArray *improvements = search->result->improvements;
     g_array_append_vals(search->runs, run, 1);
     search->found |= run->fits;
+    const SearchImprovement *last =
+        improvements->len > 0 ? &g_array_index(improvements, SearchImprovement, improvements->len - 1) : NULL;
+    const bool by_step = search->goal.kind == SEARCH_FOR_STEP;
     if (!run->fits ||
-        (improvements->len > 0 &&
-         run->step_ps >= g_array_index(improvements, SearchImprovement, improvements->len - 1).step_ps))
+        (last != NULL && (by_step ? run->step_ps >= last->step_ps : run->figure >= last->figure)))
         return;
     const SearchImprovement improvement = {g_timer_elapsed(search->timer, NULL), run->step_ps,
-                                           search->result->simulated};
+                                           search->result->simulated, run->figure};
     g_array_append_val(improvements, improvement);
+}
+
+/* Of equal figures each may come first: none is left out. */
+static SearchLimit limit_of(const Search *search, int64_t busy_ps)
+{
+    return (SearchLimit){search_goal_longest_ps(&search->goal, search->most, busy_ps),
+                         {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
+}
+
+SearchLimit search_limit_of(const Search *search, int group)
+{
+    return search->busy_ps == NULL || isinf(search->most) ? search->limit
+                                                          : limit_of(search, search->busy_ps[group]);
+}
+
+bool search_ruled_out(const Search *search, const SearchCandidate *candidate)
+{
+    const SearchLimit limit = search_limit_of(search, candidate->id.group);
+    return search_beyond(&limit, candidate->least_ps, candidate->id);
+}
+
+/* Days without end are known to be none. */
+double search_run_figure(const Search *search, const SearchRun *run)
+{
+    const SearchResult of = {.space = search->space, .assumed = search->options->assumed};
+    SearchRun late = *run;
+    if (search_is_late(search->space->spec))
+        search_settle_run(&of, &late);
+    const SearchCampaign campaign = search_campaign(&of, &late);
+    const double days = campaign.effective_days > 0 ? campaign.effective_days : campaign.days;
+    if (campaign.endless || !(days > 0))
+        return INFINITY;
+    return search->goal.kind == SEARCH_FOR_DAYS   ? days
+           : search->goal.kind == SEARCH_FOR_COST ? campaign.usd
+                                                  : campaign.kwh;
 }
 
 /* The last of the best `top` that fit. */
@@ -103,8 +149,11 @@ static void lower_limit(Search *search)
     if ((int)runs->len < search->top)
         return;
     const SearchRun *last = &g_array_index(runs, SearchRun, search->top - 1);
-    if (last->fits)
-        search->limit = (SearchLimit){last->step_ps, last->id};
+    if (!last->fits)
+        return;
+    search->most = last->figure;
+    search->limit =
+        search->goal.kind == SEARCH_FOR_STEP ? (SearchLimit){last->step_ps, last->id} : limit_of(search, 0);
 }
 
 void search_simulate_batch(Search *search, const SearchId *ids, int count)
@@ -139,6 +188,8 @@ int search_choose_next(const Search *search, const GArray *candidates, guint *at
         const SearchCandidate *candidate = &g_array_index(candidates, SearchCandidate, *at);
         if (search_beyond(&search->limit, candidate->least_ps, candidate->id) && candidate->short_bytes <= 0)
             break;
+        if (search->busy_ps != NULL && search_ruled_out(search, candidate) && candidate->short_bytes <= 0)
+            continue;
         if (!g_hash_table_contains(search->known, &candidate->id))
             ret_ids[count++] = candidate->id;
     }
@@ -156,7 +207,8 @@ static void walk_one(int index, void *data)
     if (walk->skipped)
         return;
     SearchWorker *worker = borrow_worker(search);
-    search_walk_group(worker, group, &search->limit, search->capacity_bytes, walk);
+    const SearchLimit limit = search_limit_of(search, group);
+    search_walk_group(worker, group, &limit, search->capacity_bytes, walk);
     return_worker(search, worker);
 }
 

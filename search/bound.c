@@ -61,6 +61,16 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
     return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
+int64_t search_bound_busy(const SearchTables *tables, const SearchGroup *group)
+{
+    const SearchTotals *totals = &tables->totals[group->costs];
+    int64_t busy_ps = (totals->chain_ps + totals->weight_ps) * group->microbatches / group->pipeline;
+    for (int d = 0; d < group->partitions->count; d++)
+        if (search_partition_pairs(&group->partitions->partition[d]))
+            busy_ps = MIN(busy_ps, search_bound_group_pairs(tables, group));
+    return busy_ps;
+}
+
 /* As the GPUs of rank `owner` would send it. */
 static int64_t hop_by(SearchWorker *worker, int owner, int rank, int next)
 {

@@ -125,6 +125,8 @@ int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partitio
 int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group);
 /* Of those that run forwards beside backwards: each rank takes the longer side of all its passes at least. */
 int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group);
+/* Least time of any point of the group in which its GPUs work, the mean of all; of GPUs of one kind. */
+int64_t search_bound_busy(const SearchTables *tables, const SearchGroup *group);
 
 void search_worker_group(SearchWorker *worker, const SearchGroup *group);
 void search_worker_partition(SearchWorker *worker, const SearchPartition *partition);

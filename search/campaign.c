@@ -60,6 +60,7 @@ SearchCampaign search_campaign(const SearchResult *result, const SearchRun *run)
         out.kwh = report.kwh;
         if (report.effective.told)
             out.effective_days = report.effective.days;
+        out.endless = report.effective.why_not != NULL;
     }
     orr_arena_free(arena);
     return out;

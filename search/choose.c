@@ -27,14 +27,19 @@ static unsigned schedules_to_choose_from(void)
 }
 
 /* *ret_fits false: the one that lacks the fewest bytes. */
-static bool choose_freely(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
-                          bool *ret_fits, GError **error)
+static bool choose_freely(const Spec *spec, const SearchChoosing *how, Spec *ret_spec, bool *ret_fits,
+                          GError **error)
 {
-    const SearchOptions options = {
-        .top = 1, .best_only = true, .ideal = true, .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
+    const OrrStop *stop = how->stop;
+    const SearchOptions options = {.top = 1,
+                                   .best_only = true,
+                                   .ideal = true,
+                                   .by = how->by,
+                                   .assumed = how->assumed,
+                                   .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
     SearchResult result;
     *ret_spec = *spec;
-    ret_spec->search.reserve_memory_bytes = reserve_bytes;
+    ret_spec->search.reserve_memory_bytes = how->reserve_bytes;
     const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
         ret_spec->search.schedule = schedules_to_choose_from();
@@ -83,36 +88,46 @@ static bool take_preferred(Spec *spec, bool micro_batch)
 
 /* What is "auto" is the recipe's where all that it prefers fits together, or all but its micro-batch: that is what people
  * cut first when memory lacks. */
-static bool choose(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
-                   bool *ret_fits, GError **error)
+static bool choose(const Spec *spec, const SearchChoosing *how, Spec *ret_spec, bool *ret_fits,
+                   GError **error)
 {
     const bool cuts = spec->training.micro_batch == SPEC_AUTO && spec->training.micro_batch_preferred > 0;
     for (int i = 0; i <= (cuts ? 1 : 0); i++) {
         g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
         g_autoptr(GError) none = NULL; /* a preferred layout need not divide these GPUs or this batch */
-        if (take_preferred(trial, i == 0) &&
-            choose_freely(trial, reserve_bytes, stop, ret_spec, ret_fits, &none) && *ret_fits)
+        if (take_preferred(trial, i == 0) && choose_freely(trial, how, ret_spec, ret_fits, &none) &&
+            *ret_fits)
             return true;
     }
-    return choose_freely(spec, reserve_bytes, stop, ret_spec, ret_fits, error);
+    return choose_freely(spec, how, ret_spec, ret_fits, error);
+}
+
+bool search_choose_by(const Spec *spec, const SearchChoosing *how, Spec *ret_spec, GError **error)
+{
+    bool fits = false;
+    SearchChoosing own = *how;
+    *ret_spec = *spec;
+    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
+        return true;
+    own.reserve_bytes = MIN(how->reserve_bytes, search_hardware_most_bytes(spec));
+    const bool ok = choose(spec, &own, ret_spec, &fits, error);
+    if (!ok || fits || how->reserve_bytes <= 0)
+        return ok;
+    own.reserve_bytes = 0;
+    return choose(spec, &own, ret_spec, &fits, error);
 }
 
 bool search_choose_reserved(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
                             GError **error)
 {
-    bool fits = false;
-    *ret_spec = *spec;
-    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
-        return true;
-    const double most = search_hardware_most_bytes(spec);
-    const bool ok = choose(spec, MIN(reserve_bytes, most), stop, ret_spec, &fits, error);
-    return !ok || fits || reserve_bytes <= 0 ? ok : choose(spec, 0, stop, ret_spec, &fits, error);
+    const SearchChoosing how = {.reserve_bytes = reserve_bytes, .stop = stop};
+    return search_choose_by(spec, &how, ret_spec, error);
 }
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
     bool fits = false;
+    const SearchChoosing how = {.reserve_bytes = spec->search.reserve_memory_bytes};
     *ret_spec = *spec;
-    return !search_has_auto(spec) ||
-           choose(spec, spec->search.reserve_memory_bytes, NULL, ret_spec, &fits, error);
+    return !search_has_auto(spec) || choose(spec, &how, ret_spec, &fits, error);
 }

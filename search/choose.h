@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "search/goal.h"
 #include "spec/spec.h"
 
 /* True when some field of the spec is SPEC_AUTO. */
@@ -21,5 +22,15 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error);
  * what it has or a failure, when `stop` (may be NULL) says so. */
 bool search_choose_reserved(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
                             GError **error);
+
+typedef struct SearchChoosing {
+    double reserve_bytes;
+    const OrrStop *stop;            /* may be NULL */
+    SearchFor by;                   /* what is best */
+    const CampaignAssumed *assumed; /* as in SearchOptions; unread where the step decides */
+} SearchChoosing;
+
+/* The same by days, cost or energy. */
+bool search_choose_by(const Spec *spec, const SearchChoosing *how, Spec *ret_spec, GError **error);
 
 #endif

@@ -25,6 +25,11 @@ static void settle_run(const SearchResult *result, const Report *like, SearchRun
     orr_arena_free(arena);
 }
 
+void search_settle_run(const SearchResult *result, SearchRun *run)
+{
+    settle_run(result, NULL, run, NULL);
+}
+
 /* The run of the same configuration among the best, where it is settled already. */
 static const SearchRun *settled(const SearchResult *result, const SearchRun *run)
 {

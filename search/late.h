@@ -22,6 +22,9 @@ static inline void search_run_take_step(const Report *report, SearchRun *ret_run
         ret_run->late_ps[late] = report->late_ps[late];
 }
 
+/* Gives one run of the result's space its step as it will be. */
+void search_settle_run(const SearchResult *result, SearchRun *run);
+
 /* Gives the runs of a result their steps as they will be; nothing happens where none is late. Of misses and of what more of the
  * machine brings, slow GPUs take the share of the step that they take of the best. */
 void search_settle(SearchResult *result, const Spec *asked);

@@ -119,10 +119,29 @@ static void merge(SearchPareto *front)
     g_array_sort(front->front, compare_points);
 }
 
+/* By the best of each; of equal ones the first. */
+static int best_machine(const SearchPareto *front)
+{
+    int chosen = -1;
+    double least = INFINITY;
+    for (int m = 0; m < front->count; m++) {
+        const SearchMachine *machine = &front->machines[m];
+        if (machine->reason != NULL || machine->result.best->len == 0)
+            continue;
+        const SearchRun *best = &g_array_index(machine->result.best, SearchRun, 0);
+        const double figure = front->by == SEARCH_FOR_STEP ? (double)best->step_ps : best->figure;
+        if (chosen < 0 || figure < least) {
+            chosen = m;
+            least = figure;
+        }
+    }
+    return chosen;
+}
+
 bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions *options,
                        SearchPareto *ret_front, GError **error)
 {
-    SearchPareto front = {.priced = true};
+    SearchPareto front = {.priced = true, .by = options->by};
     int answered = 0;
     front.front = g_array_new(FALSE, FALSE, sizeof(SearchParetoPoint));
     list_machines(kinds, count, &front);
@@ -130,6 +149,7 @@ bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions 
         SearchMachine *machine = &front.machines[m];
         g_autoptr(GError) refusal = NULL;
         if (machine->reason == NULL && spec_check(machine->spec, "", &refusal) &&
+            search_goal_check(options->by, machine->spec, 0, &refusal) &&
             search_run_reserved(machine->spec, options, true, &machine->result, &refusal)) {
             machine->result.assumed = options->assumed;
             answered++;
@@ -148,6 +168,7 @@ bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions 
         return false;
     }
     merge(&front);
+    front.chosen = best_machine(&front);
     *ret_front = front;
     return true;
 }

@@ -28,6 +28,8 @@ typedef struct SearchPareto {
     int count;
     bool priced;    /* all machines have a price */
     bool effective; /* some cost has failures in it */
+    SearchFor by;   /* what the machines' searches and `chosen` go by */
+    int chosen;     /* the machine whose best is the best of all; -1: nothing fits on any */
     GArray
         *front; /* SearchParetoPoint that no other beats in step, memory of a GPU and cost; fastest first */
 } SearchPareto;

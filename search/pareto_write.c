@@ -59,6 +59,22 @@ static void append_figures(GString *out, const SearchRun *run)
                            orr_text_bytes(bytes, run->reserved_bytes));
 }
 
+/* What the machines are compared by, where that is not the step. */
+static void append_campaign(GString *out, const SearchPareto *front, int index, const SearchRun *best)
+{
+    if (front->by == SEARCH_FOR_STEP)
+        return;
+    const SearchCampaign campaign = search_campaign(&front->machines[index].result, best);
+    char days[ORR_TEXT_SIZE], usd[ORR_TEXT_SIZE], kwh[ORR_TEXT_SIZE];
+    orr_text_seconds(days, 86400 * (campaign.effective_days > 0 ? campaign.effective_days : campaign.days));
+    g_string_append_printf(out, "     %s", campaign.endless ? "without end" : days);
+    if (campaign.usd > 0)
+        g_string_append_printf(out, ", %s USD", report_page_whole(usd, campaign.usd));
+    if (campaign.kwh > 0)
+        g_string_append_printf(out, ", %s kWh", report_page_whole(kwh, campaign.kwh));
+    g_string_append(out, index == front->chosen ? ": the best of all\n" : "\n");
+}
+
 static void append_machine(GString *out, const SearchPareto *front, int index)
 {
     const SearchMachine *machine = &front->machines[index];
@@ -75,6 +91,7 @@ static void append_machine(GString *out, const SearchPareto *front, int index)
         g_autofree char *point = search_describe(&machine->result, best->id);
         append_figures(out, best);
         g_string_append_printf(out, " %s%s\n", point, machine->result.proved ? "" : " (not proved)");
+        append_campaign(out, front, index, best);
     }
 }
 
@@ -82,8 +99,9 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
 {
     const Spec *spec = front->machines[0].spec;
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
-    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n",
-                           NUMBERS - 30 + name_width(front), "");
+    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration%s%s\n",
+                           NUMBERS - 30 + name_width(front), "", front->by == SEARCH_FOR_STEP ? "" : " by ",
+                           front->by == SEARCH_FOR_STEP ? "" : search_goal_word(front->by));
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);
     g_string_append_printf(
@@ -147,6 +165,10 @@ void search_pareto_write_json(const SearchPareto *front, GString *out)
     orr_jw_begin(&w, NULL, '{');
     orr_jw_int(&w, "schema", 1);
     orr_jw_text(&w, "scenario", front->machines[0].spec->name);
+    if (front->by != SEARCH_FOR_STEP) {
+        orr_jw_text(&w, "for", search_goal_word(front->by));
+        orr_jw_int(&w, "chosen", front->chosen);
+    }
     orr_jw_begin(&w, "machines", '[');
     for (int m = 0; m < front->count; m++)
         write_machine(&w, &front->machines[m], scratch);

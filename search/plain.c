@@ -19,9 +19,11 @@ bool search_is_plain(const Spec *asked, const Spec *chosen)
     return zero && groups && order && dispatcher && host;
 }
 
-static bool near(int64_t step_ps, int64_t best_ps)
+static bool near(SearchFor by, const SearchRun *run, const SearchRun *best)
 {
-    return (double)step_ps <= (double)best_ps * (1 + SEARCH_PLAIN_FRAC);
+    const double most = 1 + SEARCH_PLAIN_FRAC;
+    return by == SEARCH_FOR_STEP ? (double)run->step_ps <= (double)best->step_ps * most
+                                 : run->figure <= best->figure * most;
 }
 
 static int plain_row(const SearchResult *result)
@@ -30,7 +32,7 @@ static int plain_row(const SearchResult *result)
     for (guint i = 0; i < result->best->len; i++) {
         const SearchRun *run = &g_array_index(result->best, SearchRun, i);
         search_point_spec(result->space, run->id, spec);
-        if (near(run->step_ps, g_array_index(result->best, SearchRun, 0).step_ps) &&
+        if (near(result->by, run, &g_array_index(result->best, SearchRun, 0)) &&
             search_is_plain(result->space->spec, spec))
             return (int)i;
     }
@@ -95,7 +97,7 @@ void search_find_plain(SearchResult *result, const SearchOptions *options)
     }
     const GArray *best = plain->result.best;
     if (best->len > 0 &&
-        near(g_array_index(best, SearchRun, 0).step_ps, g_array_index(result->best, SearchRun, 0).step_ps))
+        near(result->by, &g_array_index(best, SearchRun, 0), &g_array_index(result->best, SearchRun, 0)))
         result->plain = plain;
     else
         search_plain_free(plain);

@@ -7,6 +7,8 @@
 #include "search/plain.h"
 #include "step/step.h"
 
+#include <math.h>
+
 enum {
     FIRST_BATCH = 8, /* while the limit falls quickly; doubled each time */
     WALK_BATCH = 128,
@@ -36,6 +38,8 @@ static void bound_one(int index, void *data)
         return;
     search->group_ps[index] = search_bound_group(search->tables, group);
     search->pairs_ps[index] = search_bound_group_pairs(search->tables, group);
+    if (search->busy_ps != NULL)
+        search->busy_ps[index] = search_bound_busy(search->tables, group);
 }
 
 static int compare_groups(gconstpointer a, gconstpointer b, gpointer user)
@@ -211,6 +215,8 @@ static bool prove_front(Search *from, GArray *front)
     walk.result.improvements = g_array_new(FALSE, FALSE, sizeof(SearchImprovement));
     search->result = &walk.result;
     search->found = true; /* the time is over without anything new, too */
+    search->goal = (SearchGoal){.kind = SEARCH_FOR_STEP};
+    search->busy_ps = NULL;
     search->limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
     search->top = G_MAXINT; /* no limit but the front */
     search->front = front;
@@ -316,6 +322,8 @@ static bool prepare(Search *search)
     search->group_ps = g_new0(int64_t, (gsize)MAX(1, groups));
     search->pairs_ps = g_new0(int64_t, (gsize)MAX(1, groups));
     search->order = g_new(int, (gsize)MAX(1, groups));
+    int64_t *busy_ps = search->goal.working > 0 ? g_new0(int64_t, (gsize)MAX(1, groups)) : NULL;
+    search->busy_ps = busy_ps;
     for (int i = 0; i < groups; i++)
         search->order[i] = i;
     for (int from = 0; from < search->tables->count; from += TABLES_BATCH) {
@@ -328,6 +336,8 @@ static bool prepare(Search *search)
     orr_crew(groups, search->jobs, NULL, bound_one, search);
     search_team_share_bounds(team, search->group_ps, search->space->groups, groups);
     search_team_share_bounds(team, search->pairs_ps, search->space->groups, groups);
+    if (busy_ps != NULL)
+        search_team_share_bounds(team, busy_ps, search->space->groups, groups);
     g_qsort_with_data(search->order, groups, sizeof(int), compare_groups, search);
     return true;
 }
@@ -340,6 +350,7 @@ static void clear(Search *search)
     search_tables_free(search->tables);
     g_free(search->group_ps);
     g_free(search->pairs_ps);
+    g_free(search->busy_ps);
     g_free(search->order);
     g_array_free(search->runs, TRUE);
     g_array_free(search->misses, TRUE);
@@ -364,6 +375,9 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     result.improvements = g_array_new(FALSE, FALSE, sizeof(SearchImprovement));
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     search.space = result.space = search_space_new(spec);
+    result.by = options->by;
+    search.goal = search_goal_of(options->by, search.space, options->assumed);
+    search.most = INFINITY;
     search.jobs = result.jobs = options->jobs > 0 ? options->jobs : orr_crew_cores();
     search.least_open_ps = INT64_MAX;
     result.processes = options->team != NULL ? options->team->ranks : 1;

@@ -15,6 +15,7 @@
 #include "ledger/residuals.h"
 #include "report/report.h"
 #include "search/bound.h"
+#include "search/goal.h"
 
 /* One simulated point. */
 typedef struct SearchRun {
@@ -28,12 +29,15 @@ typedef struct SearchRun {
     double tokens_per_s_per_gpu, mfu, bubble_frac;
     int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
     int64_t late_ps[REPORT_LATE_COUNT];         /* of step_ps, in what a search reports: search/late.h */
+    double figure; /* that the search goes by (search/goal.h); 0: it goes by the step */
 } SearchRun;
 
 typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
+    SearchFor
+        by; /* what is best: the least step, days, cost or energy; search_goal_check() has said that they are known */
     const CampaignAssumed
         *assumed;       /* costs of several machines are those of effective days; NULL: of compute days */
     bool best_only;     /* no sensitivity, and no misses when something fits */
@@ -58,6 +62,7 @@ typedef struct SearchSensitivity {
 typedef struct SearchImprovement {
     double seconds; /* wall clock, since the search began */
     int64_t step_ps, simulated;
+    double figure; /* as in SearchRun */
 } SearchImprovement;
 
 /* Points that a bound let through: it was the largest of their bounds, and not large enough. */
@@ -68,6 +73,7 @@ typedef struct SearchSlack {
 
 typedef struct SearchResult {
     SearchSpace *space;
+    SearchFor by;
     const LedgerResiduals *residuals; /* for the intervals of what is written; NULL: none */
     const CampaignAssumed *assumed;   /* for effective days of what is written; NULL: compute days alone */
     const LedgerOwnRun *own;          /* one's own measured runs, which correct what is written */
@@ -86,7 +92,7 @@ typedef struct SearchResult {
     int64_t least_open_ps; /* least bound of them; 0: none */
     SearchSlack loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
     GArray *improvements;                  /* SearchImprovement, to the best; depends on the machine */
-    GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
+    GArray *best;                          /* SearchRun that fit, best first, at most `top` */
     GArray *pareto;     /* SearchRun that fit, fastest first: no other simulated one is faster and smaller */
     bool pareto_proved; /* no other of all points either */
     int64_t pareto_simulated; /* for that proof, beside `simulated` */

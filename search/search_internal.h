@@ -15,6 +15,9 @@ typedef struct Search {
     int64_t *pairs_ps; /* ... and with them */
     int *order;        /* groups, most promising first */
     SearchLimit limit;
+    SearchGoal goal;
+    double most;       /* figure of the last of the best: points of more are left out; INFINITY: none yet */
+    int64_t *busy_ps;  /* [groups]: least time in which GPUs work; NULL: not known yet, or the step decides */
     bool found;        /* one of `runs` fits */
     GArray *runs;      /* SearchRun: all that were simulated, fastest that fit first */
     GHashTable *known; /* ids simulated */
@@ -50,6 +53,13 @@ guint search_id_hash(gconstpointer id);
 gboolean search_id_equal(gconstpointer a, gconstpointer b);
 /* Points that stay undecided, of at least `least_ps`. */
 void search_leave_open(Search *search, int64_t points, int64_t least_ps);
+
+/* The limit of a group's points: what its GPUs work at least leaves less of an energy for the rest of the step. */
+SearchLimit search_limit_of(const Search *search, int group);
+/* Whether a point of at least `least_ps` cannot be among the best. */
+bool search_ruled_out(const Search *search, const SearchCandidate *candidate);
+/* Figure of a run, which `run` prints for its point. */
+double search_run_figure(const Search *search, const SearchRun *run);
 
 /* --- seeds.c --- */
 

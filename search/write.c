@@ -232,6 +232,8 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     orr_jw_begin(w, NULL, '{');
     orr_jw_int(w, "schema", 1);
     orr_jw_text(w, "scenario", result->space->spec->name);
+    if (result->by != SEARCH_FOR_STEP)
+        orr_jw_text(w, "for", search_goal_word(result->by));
     search_write_certificate(w, result);
     orr_jw_number(w, "reserve_bytes", result->space->spec->search.reserve_memory_bytes);
     orr_jw_number(w, "families_proved", result->families_proved);

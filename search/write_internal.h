@@ -17,6 +17,7 @@ typedef struct SearchCampaign {
     double days;                /* of computing */
     double effective_days;      /* with what fails in them; NAN: not asked for, or not known */
     double gpu_hours, usd, kwh; /* of the effective days where they are known */
+    bool endless;               /* what fails keeps it from its end */
 } SearchCampaign;
 
 SearchCampaign search_campaign(const SearchResult *result, const SearchRun *run);

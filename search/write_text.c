@@ -48,11 +48,26 @@ static void append_loose(GString *out, const SearchResult *result)
         whole(simulated, loose->simulated));
 }
 
+/* What no other point is. */
+static const char *better_words(SearchFor by)
+{
+    switch (by) {
+    case SEARCH_FOR_DAYS:
+        return "takes fewer days";
+    case SEARCH_FOR_COST:
+        return "costs less";
+    case SEARCH_FOR_ENERGY:
+        return "takes less energy";
+    default:
+        return "is faster";
+    }
+}
+
 static void append_proof(GString *out, const SearchResult *result)
 {
     char seconds[ORR_TEXT_SIZE], points[ORR_TEXT_SIZE];
     if (result->proved) {
-        append_entry(out, "proof", "no other point of the space is faster; gap 0");
+        append_entry(out, "proof", "no other point of the space %s; gap 0", better_words(result->by));
         return;
     }
     append_entry(out, "undecided", "%s points: the time was over", whole(points, result->open));
@@ -61,7 +76,11 @@ static void append_proof(GString *out, const SearchResult *result)
     else if (result->gap_frac >= 1)
         append_entry(
             out, "proof",
-            "none yet, the gap is all of the step: the time was over before the other points were bounded");
+            "none yet, the gap is all of the %s: the time was over before the other points were bounded",
+            search_goal_word(result->by));
+    else if (result->by != SEARCH_FOR_STEP)
+        append_entry(out, "proof", "no undecided point has more than %.1f %% less %s than the best (the gap)",
+                     100 * result->gap_frac, search_goal_word(result->by));
     else if (result->gap_frac > 0)
         append_entry(
             out, "proof",
@@ -129,6 +148,10 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
         g_string_append_printf(out, "%*sas fast\n", POINT_COLUMN, "");
         return;
     }
+    if (run->step_ps < best->step_ps) {
+        g_string_append_printf(out, "%*sa faster step\n", POINT_COLUMN, "");
+        return;
+    }
     for (int i = 1; i < REPORT_TIME_COUNT; i++) {
         if (mine[i].ps - theirs[i].ps > mine[largest].ps - theirs[largest].ps)
             largest = i;
@@ -175,16 +198,21 @@ static void append_campaign(GString *out, const SearchResult *result, const Sear
 {
     const Spec *spec = result->space->spec;
     const SearchCampaign campaign = search_campaign(result, run);
-    char days[ORR_TEXT_SIZE], computing[ORR_TEXT_SIZE], cost[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    char days[ORR_TEXT_SIZE], computing[ORR_TEXT_SIZE], cost[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE],
+        kwh[ORR_TEXT_SIZE];
     if (!(campaign.days > 0))
         return;
     orr_text_seconds(computing, campaign.days * 86400);
     orr_text_seconds(days, campaign.effective_days * 86400);
     const bool effective = campaign.effective_days > 0;
+    g_autofree char *energy = result->by == SEARCH_FOR_ENERGY
+                                  ? g_strdup_printf(", %s kWh", report_page_whole(kwh, campaign.kwh))
+                                  : g_strdup("");
     g_autofree char *line = g_strdup_printf(
-        "%s%s%s of computing%s, %s %s for %s tokens", effective ? days : "", effective ? " (" : "", computing,
-        effective ? ")" : "", report_page_whole(cost, campaign.usd > 0 ? campaign.usd : campaign.gpu_hours),
-        campaign.usd > 0 ? "USD" : "GPU-hours", orr_text_count(tokens, spec->training.tokens));
+        "%s%s%s of computing%s, %s %s%s for %s tokens", effective ? days : "", effective ? " (" : "",
+        computing, effective ? ")" : "",
+        report_page_whole(cost, campaign.usd > 0 ? campaign.usd : campaign.gpu_hours),
+        campaign.usd > 0 ? "USD" : "GPU-hours", energy, orr_text_count(tokens, spec->training.tokens));
     report_page_entry(out, "", POINT_COLUMN, line);
 }
 
@@ -193,10 +221,18 @@ static bool same_run(const SearchRun *a, const SearchRun *b)
     return search_id_compare(&a->id, &b->id) == 0;
 }
 
+/* How much worse a run is than the best, of what the search goes by. */
+static double beyond(const SearchResult *result, const SearchRun *best, const SearchRun *run)
+{
+    return result->by == SEARCH_FOR_STEP ? (double)(run->step_ps - best->step_ps) / (double)best->step_ps
+                                         : run->figure / best->figure - 1;
+}
+
 /* What the best list holds besides the rows shown: neighbours within a family. */
 static void append_neighbours(GString *out, const SearchResult *result)
 {
     guint others = 0;
+    const char *first = result->by == SEARCH_FOR_STEP ? "fastest" : "best";
     const SearchRun *best = &g_array_index(result->best, SearchRun, 0), *last = best;
     for (guint i = 0; i < result->best->len; i++) {
         const SearchRun *run = &g_array_index(result->best, SearchRun, i);
@@ -209,11 +245,10 @@ static void append_neighbours(GString *out, const SearchResult *result)
     if (others == 0)
         return;
     g_autofree char *line = g_strdup_printf(
-        "%u more of the %u fastest share a layout with one above and lie within %.2f %% of the best "
+        "%u more of the %u %s share a layout with one above and lie within %.2f %% of the best "
         "(--format json "
-        "lists them); layouts behind the %u fastest are the best that were simulated",
-        others, result->best->len, 100.0 * (double)(last->step_ps - best->step_ps) / (double)best->step_ps,
-        result->best->len);
+        "lists them); layouts behind the %u %s are the best that were simulated",
+        others, result->best->len, first, 100.0 * beyond(result, best, last), result->best->len, first);
     report_page_entry(out, "", 4, line);
 }
 
@@ -241,9 +276,10 @@ static void append_unproved(GString *out, const SearchResult *result)
                                           : g_strdup_printf("rows %d to %d are", first, last);
     append_entry(
         out, "not proved",
-        "%s beyond the %u best: the fastest simulated of that layout; others of it, which the proof of the "
-        "best leaves out, may be faster",
-        rows, result->best->len);
+        "%s beyond the %u best: the %s simulated of that layout; others of it, which the proof of the "
+        "best leaves out, may be %s",
+        rows, result->best->len, result->by == SEARCH_FOR_STEP ? "fastest" : "best",
+        result->by == SEARCH_FOR_STEP ? "faster" : "better");
 }
 
 /* One row a layout: the fastest of its family. */
@@ -257,6 +293,8 @@ static void append_best(GString *out, const SearchResult *result)
         append_point(out, lead, result, run);
         if (i > 0) {
             append_reason(out, best, run);
+            if (result->by != SEARCH_FOR_STEP)
+                append_campaign(out, result, run);
             continue;
         }
         append_interval(out, result, run);
@@ -392,6 +430,8 @@ void search_write_text(const SearchResult *result, GString *out)
     g_autofree char *kinds = report_groups_words(spec);
     append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), kinds, spec->model.name);
     append_memory(out, result);
+    if (result->by != SEARCH_FOR_STEP)
+        append_entry(out, "decided by", "%s", search_goal_word(result->by));
     append_certificate(out, result);
     append_schedules(out, result);
     if (result->best->len > 0)

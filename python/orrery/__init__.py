@@ -73,12 +73,13 @@ def run(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] =
 
 def search(scenario: Scenario, set: Sets = None, *, top: Optional[int] = None, jobs: Optional[int] = None,
            max_seconds: Optional[float] = None, exhaustive: bool = False, memory_reserve: Optional[str] = None,
-           own_runs: Optional[str] = None, progress: bool = False, **fields: Any) -> Search:
-    """The best configuration of every field that is "auto", with proof."""
+           by: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False, **fields: Any) -> Search:
+    """The best configuration of every field that is "auto", with proof. `by`: "step" (default), or the "days" with failures, the
+    "cost" or the "energy" of all tokens."""
     with _Bar("searching", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Search(json.loads(handle.ask("search", {
             "top": top, "jobs": jobs, "max_seconds": max_seconds, "exhaustive": exhaustive,
-            "memory_reserve": memory_reserve, "own_runs": own_runs})))
+            "for": by, "memory_reserve": memory_reserve, "own_runs": own_runs})))
 
 
 def _several(values: Any) -> Optional[List[Any]]:
@@ -89,12 +90,13 @@ def _several(values: Any) -> Optional[List[Any]]:
 def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
          power_mw: Optional[float] = None, gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
          accelerators: "str | Sequence[str] | None" = None, clusters: "str | Sequence[str] | None" = None,
-         memory_reserve: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False,
-         **fields: Any) -> Plan:
-    """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs."""
+         by: Optional[str] = None, memory_reserve: Optional[str] = None, own_runs: Optional[str] = None,
+         progress: bool = False, **fields: Any) -> Plan:
+    """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs. `by`: the count with
+    the least "days", "cost" or "energy" of those that keep what is asked."""
     with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
-            "deadline": deadline, "budget_usd": budget_usd, "power_mw": power_mw, "gpus": _several(gpus),
+            "deadline": deadline, "budget_usd": budget_usd, "power_mw": power_mw, "for": by, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
             "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve,
             "own_runs": own_runs})))
