@@ -178,8 +178,12 @@ static bool add_kinds(const char *key, const GPtrArray *words, const Spec *base,
             return false;
         g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
         own.cluster_json = cluster;
-        if (!add_plan(spec, &own, plans, error))
-            return false;
+        g_autoptr(GError) reason = NULL;
+        if (!add_plan(spec, &own, plans, &reason)) {
+            Plan dropped;
+            plan_drop(spec, reason, &dropped);
+            g_array_append_val(plans, dropped);
+        }
     }
     return true;
 }
@@ -219,7 +223,8 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
         !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
         !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
         !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||
-        (plans->len == 0 && !add_plan(spec, &options, plans, error)))
+        (plans->len == 0 && !add_plan(spec, &options, plans, error)) ||
+        !plan_any((const Plan *)(void *)plans->data, (int)plans->len, error))
         return false;
     const PlanPage page = {.spec = spec,
                            .source = source,

@@ -165,8 +165,9 @@ static bool add_kind(const char *key, const char *word, const Spec *base, Questi
         return false;
     g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
     options.cluster_json = cluster;
-    if (!plan_run(spec, &options, &plan, error))
-        return false;
+    g_autoptr(GError) reason = NULL;
+    if (!plan_run(spec, &options, &plan, &reason))
+        plan_drop(spec, reason, &plan);
     question->partial = question->partial || plan.partial;
     g_array_append_val(plans, plan);
     return true;
@@ -198,8 +199,10 @@ static bool run_plans(const PlanArgs *args, const Spec *base, Question *question
         g_array_append_val(plans, plan);
         return true;
     }
-    return add_kinds("accelerator", args->accelerators, base, question, plans, error) &&
-           add_kinds("cluster", args->clusters, base, question, plans, error);
+    if (!add_kinds("accelerator", args->accelerators, base, question, plans, error) ||
+        !add_kinds("cluster", args->clusters, base, question, plans, error))
+        return false;
+    return plan_any((const Plan *)(void *)plans->data, (int)plans->len, error);
 }
 
 /* --- the page and the plot --- */

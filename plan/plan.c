@@ -68,6 +68,7 @@ void plan_clear(Plan *plan)
     g_clear_pointer(&plan->accelerator, g_free);
     g_clear_pointer(&plan->cluster, g_free);
     g_clear_pointer(&plan->cluster_json, g_free);
+    g_clear_pointer(&plan->reason, g_free);
     g_clear_pointer(&plan->asked, g_free);
     if (plan->points != NULL)
         g_array_free(g_steal_pointer(&plan->points), TRUE);
@@ -376,6 +377,32 @@ static double least_memory_bytes(const SpecCluster *cluster)
     for (int g = 0; g < cluster->group_count; g++)
         least = fmin(least, cluster->groups[g].accelerator.memory_bytes);
     return least;
+}
+
+void plan_drop(const Spec *asked, const GError *reason, Plan *ret_plan)
+{
+    *ret_plan = (Plan){.accelerator = report_groups_names(asked),
+                       .cluster = g_strdup(asked->cluster.group_count > 0 ? "" : asked->cluster.name),
+                       .reason = g_strdup(reason->message),
+                       .memory_bytes = least_memory_bytes(&asked->cluster),
+                       .pue = asked->cluster.pue,
+                       .gpus_per_node = asked->cluster.gpus_per_node,
+                       .own_gpus = spec_gpus(asked),
+                       .points = g_array_new(FALSE, TRUE, sizeof(PlanPoint)),
+                       .chosen = -1,
+                       .fastest = -1,
+                       .asked = g_memdup2(asked, sizeof *asked)};
+    g_array_set_clear_func(ret_plan->points, point_clear);
+}
+
+bool plan_any(const Plan *plans, int count, GError **error)
+{
+    for (int i = 0; i < count; i++)
+        if (plans[i].reason == NULL)
+            return true;
+    return count == 1 ? orr_fail(error, ORR_ERROR_INPUT, "%s", plans[0].reason)
+                      : orr_fail(error, ORR_ERROR_INPUT, "none of %d machines has an answer; the first: %s",
+                                 count, plans[0].reason);
 }
 
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error)

@@ -56,6 +56,7 @@ typedef struct PlanTextbook {
 /* One kind of GPU. */
 typedef struct Plan {
     char *accelerator, *cluster; /* names; cluster may be "" */
+    char *reason;                /* why nothing was planned on it; NULL: it was */
     double memory_bytes, peak_flops_per_s, usd_per_gpu_hour, pue, power_w_per_gpu;
     bool host_power_known;       /* power_w_per_gpu holds a share of the host */
     int gpus_per_node, own_gpus; /* own_gpus: of the scenario as written */
@@ -94,6 +95,11 @@ typedef struct PlanOptions {
  * node draws more than the limit. */
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
 void plan_clear(Plan *plan);
+/* A kind of GPU that drops out of several, without points. */
+void plan_drop(const Spec *asked, const GError *reason, Plan *ret_plan);
+
+/* Whether some of `plans` was planned; else an error with the first's reason. */
+bool plan_any(const Plan *plans, int count, GError **error);
 
 /* What `gpus` of the scenario draw at their boards' limits, with hosts' shares where given and cooling [W]. */
 double plan_power_w(const Spec *asked, int gpus);

@@ -120,6 +120,10 @@ static void append_why_none(const Plan *plan, GString *line)
 {
     char text[ORR_TEXT_SIZE];
     int below = 0, above = 0;
+    if (plan->reason != NULL) {
+        g_string_printf(line, "none: %s", plan->reason);
+        return;
+    }
     if (!all_refused(plan)) {
         g_string_append(line, plan->partial && plan->points->len == 0
                                   ? "none yet: stopped before the first GPU count was simulated"
@@ -410,6 +414,8 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
     g_string_append_c(out, '\n');
     report_page_entry(out, "  GPU", LABEL_COLUMN, hardware->str);
     write_answer(page, plan, out);
+    if (plan->reason != NULL)
+        return;
     write_points(plan, out);
     write_textbook(page, plan, out);
 }

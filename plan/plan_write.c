@@ -98,6 +98,8 @@ static void write_json_plan(OrrJsonWriter *w, const Plan *plan)
     orr_jw_begin(w, NULL, '{');
     orr_jw_text(w, "accelerator", plan->accelerator);
     orr_jw_text(w, "cluster", plan->cluster);
+    if (plan->reason != NULL)
+        orr_jw_text(w, "reason", plan->reason);
     orr_jw_int(w, "gpus_per_node", plan->gpus_per_node);
     write_positive(w, "usd_per_gpu_hour", plan->usd_per_gpu_hour);
     write_positive(w, "power_w_per_gpu", plan->power_w_per_gpu);

@@ -264,10 +264,48 @@ static void test_power(void)
     plan_clear(&all);
 }
 
+/* A machine that cannot be planned on stays on the page with its reason. */
+static void test_drops_out(void)
+{
+    g_autofree Spec *spec = scenario(NULL);
+    const PlanOptions options = {.power_w = 1};
+    Plan result;
+    GError *error = NULL;
+    g_assert_false(plan_run(spec, &options, &result, &error));
+    plan_drop(spec, error, &result);
+    const PlanPage page = {.spec = spec, .options = &options, .plans = &result, .count = 1};
+    g_autoptr(GString) text = g_string_new(NULL), json = g_string_new(NULL);
+    plan_write_text(&page, text);
+    g_assert_nonnull(strstr(text->str, "none: --power-mw"));
+    g_assert_true(plan_write_json(&page, json, NULL));
+    g_assert_nonnull(strstr(json->str, "\"reason\":"));
+    g_assert_nonnull(strstr(json->str, error->message));
+    g_clear_error(&error);
+    plan_clear(&result);
+}
+
+/* Limits that nothing meets leave the fastest of all: that of --for days without them. */
+static void test_without_limits(void)
+{
+    const PlanOptions far[] = {{.power_w = 1e15}, {.power_w = 1e15, .by = SEARCH_FOR_DAYS}},
+                      free = {.by = SEARCH_FOR_DAYS};
+    Plan expected = plan(NULL, &free);
+    g_assert_cmpint(expected.chosen, >=, 0);
+    for (gsize i = 0; i < G_N_ELEMENTS(far); i++) {
+        Plan result = plan(NULL, &far[i]);
+        g_assert_cmpint(result.chosen, ==, expected.chosen);
+        g_assert_cmpfloat(at(&result, result.chosen)->step_s, ==, at(&expected, expected.chosen)->step_s);
+        plan_clear(&result);
+    }
+    plan_clear(&expected);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/planner/power", test_power);
+    g_test_add_func("/plan/drops-out", test_drops_out);
+    g_test_add_func("/plan/without-limits", test_without_limits);
     g_test_add_func("/plan/deadline", test_deadline);
     g_test_add_func("/plan/terms", test_terms);
     g_test_add_func("/plan/budget", test_budget);
