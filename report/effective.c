@@ -22,11 +22,6 @@ static const struct {
     [REPORT_LIFE_WAITING] = {"waiting_days", "waiting for nodes or people"},
 };
 
-const char *report_life_key(ReportLife part)
-{
-    return parts[part].key;
-}
-
 const char *report_life_label(ReportLife part)
 {
     return parts[part].label;

@@ -5,8 +5,7 @@
 #include "base/json.h"
 #include "report/report.h"
 
-/* "checkpoint_days", "checkpoints" */
-const char *report_life_key(ReportLife part);
+/* "checkpoints" */
 const char *report_life_label(ReportLife part);
 
 /* The rows of the table and the sentence of what is assumed, behind "Whole run" or an answer. */

@@ -187,8 +187,3 @@ const char *report_servers_scheme(const Report *report)
 {
     return spec_word(&spec_words_server_scheme, (int)report->spec->parallel.servers.scheme);
 }
-
-const char *report_servers_mode(const Report *report)
-{
-    return spec_word(&spec_words_server_mode, (int)report->spec->parallel.servers.mode);
-}

@@ -8,8 +8,7 @@
 
 void report_servers_text(const Report *report, GString *out);
 void report_servers_json(const Report *report, OrrJsonWriter *w);
-/* "bytescheduler", "async"; of a run that has parameter servers. */
+/* "bytescheduler"; of a run that has parameter servers. */
 const char *report_servers_scheme(const Report *report);
-const char *report_servers_mode(const Report *report);
 
 #endif
