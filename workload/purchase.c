@@ -77,12 +77,7 @@ bool purchase_run(const Spec *spec, const SpecSource *source, const int *gpus, i
 void purchase_write_json(const Purchase *purchase, const SpecSource *source, GString *out)
 {
     OrrJsonWriter w;
-    orr_jw_init(&w, out, false);
-    orr_jw_begin(&w, NULL, '{');
-    orr_jw_int(&w, "schema", 1);
-    orr_jw_text(&w, "version", ORRERY_VERSION);
-    report_write_stamp(&w, source);
-    orr_jw_text(&w, "scenario", purchase->spec->name);
+    workload_begin_json(&w, purchase->spec, source, out);
     orr_jw_number(&w, "steps", purchase->spec->workload.steps);
     orr_jw_number(&w, "deadline_s", purchase->deadline_s > 0 ? purchase->deadline_s : NAN);
     orr_jw_number(&w, "budget_usd", purchase->budget_usd > 0 ? purchase->budget_usd : NAN);

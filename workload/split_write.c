@@ -13,12 +13,7 @@ static const char *placement(const SplitRow *row)
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out)
 {
     OrrJsonWriter w;
-    orr_jw_init(&w, out, false);
-    orr_jw_begin(&w, NULL, '{');
-    orr_jw_int(&w, "schema", 1);
-    orr_jw_text(&w, "version", ORRERY_VERSION);
-    report_write_stamp(&w, source);
-    orr_jw_text(&w, "scenario", splits->spec->name);
+    workload_begin_json(&w, splits->spec, source, out);
     orr_jw_int(&w, "gpus", splits->gpus);
     orr_jw_int(&w, "space", splits->space);
     orr_jw_int(&w, "evaluated", splits->asked);

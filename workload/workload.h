@@ -9,6 +9,7 @@
 #define ORR_WORKLOAD_WORKLOAD_H
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "spec/load.h"
 #include "workload/loop.h"
 
@@ -85,6 +86,8 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
 /* "update": what the step waits for most, as a key of JSON. */
 const char *workload_bound_word(const Workload *workload);
 
+/* Opens an answer in `out`: schema, version, stamp and scenario. The caller closes the object. */
+void workload_begin_json(OrrJsonWriter *w, const Spec *spec, const SpecSource *source, GString *out);
 void workload_write_json(const Workload *workload, const SpecSource *source, GString *out);
 void workload_write_text(const Workload *workload, GString *out);
 void workload_write_csv(const Workload *workload, GString *out);

@@ -98,15 +98,20 @@ static void write_roles(const Workload *workload, OrrJsonWriter *w)
     orr_jw_end(w, ']');
 }
 
+void workload_begin_json(OrrJsonWriter *w, const Spec *spec, const SpecSource *source, GString *out)
+{
+    orr_jw_init(w, out, false);
+    orr_jw_begin(w, NULL, '{');
+    orr_jw_int(w, "schema", 1);
+    orr_jw_text(w, "version", ORRERY_VERSION);
+    report_write_stamp(w, source);
+    orr_jw_text(w, "scenario", spec->name);
+}
+
 void workload_write_json(const Workload *workload, const SpecSource *source, GString *out)
 {
     OrrJsonWriter w;
-    orr_jw_init(&w, out, false);
-    orr_jw_begin(&w, NULL, '{');
-    orr_jw_int(&w, "schema", 1);
-    orr_jw_text(&w, "version", ORRERY_VERSION);
-    report_write_stamp(&w, source);
-    orr_jw_text(&w, "scenario", workload->spec->name);
+    workload_begin_json(&w, workload->spec, source, out);
     orr_jw_text(&w, "workload", workload->spec->workload.name);
     orr_jw_int(&w, "gpus", workload->gpus);
     orr_jw_bool(&w, "fits", workload->fits);
