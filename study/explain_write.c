@@ -165,7 +165,9 @@ static void write_kernels(const Explanation *explanation, const ExplainLoss *lar
                  largest->label, 100 * largest->frac, list->str);
 }
 
-/* Figures that move the step by a thousandth of what they move. */
+enum { NUMBERS_WIDTH = 26 }; /* of the table's figures and what lies between */
+
+/* Figures that move the step by a thousandth of what they move; the end of a key where the page is narrow. */
 static void write_figures(const GArray *figures, GString *out)
 {
     static const char *const headers[] = {"1 % better", "step", "elasticity"};
@@ -176,9 +178,12 @@ static void write_figures(const GArray *figures, GString *out)
         if (fabs(figure->elasticity) < 0.001)
             continue;
         any = true;
+        const int most = MAX(report_page_width() - NUMBERS_WIDTH, 8), length = (int)strlen(figure->key);
+        g_autofree char *key =
+            length <= most ? g_strdup(figure->key) : g_strconcat("..", figure->key + length - most + 2, NULL);
         g_autofree char *change = g_strdup_printf("%+.3f %%", -100 * figure->gain_frac),
                         *elasticity = g_strdup_printf("%.3f", figure->elasticity);
-        orr_table_row(table, (const char *const[]){figure->key, change, elasticity});
+        orr_table_row(table, (const char *const[]){key, change, elasticity});
     }
     if (any) {
         g_string_append_c(out, '\n');
