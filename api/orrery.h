@@ -53,8 +53,8 @@ ORR_API const char *orr_run(OrrHandle *handle, const char *options);
 /* The best of every field that is "auto". Options: top, jobs, max_seconds, exhaustive, for ("step", "days",
  * "cost" or "energy"), memory_reserve. */
 ORR_API const char *orr_search(OrrHandle *handle, const char *options);
-/* How many GPUs. Options: deadline ("30 days"), budget_usd, power_mw, for (as in a search), gpus (a list), batch_range ([low, high]), accelerators and
- * clusters (lists of "NAME" or "NAME@USD"), memory_reserve. */
+/* How many GPUs. Options: deadline ("30 days"), budget_usd, power_mw, for (as in a search), gpus (a list), batch_range
+ * ([low, high]), accelerators and clusters (lists of "NAME" or "NAME@USD"), memory_reserve. */
 ORR_API const char *orr_plan(OrrHandle *handle, const char *options);
 /* A run for every combination of some fields' values, on all cores. Options: vary ({"parallel.tensor": [4, 8]}, at most
  * 100,000 combinations), jobs (threads), ideal. The table of `orrery sweep --format json`. */

@@ -7,6 +7,7 @@
 #include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
+#include "spec/set_times.h"
 
 typedef struct ImportArgs {
     CliArgs common;
@@ -48,6 +49,16 @@ static GPtrArray *known_before(const ImportArgs *args, GError **error)
     return sets;
 }
 
+/* "x2" is times what a scenario has, and there is none yet. */
+static bool plain_set(const char *set, GError **error)
+{
+    return !spec_set_is_times(set) || g_str_has_prefix(set, "model.name=") ||
+           g_str_has_prefix(set, "name=") ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--set %s: the imported file has no figure yet to take times; give the number itself",
+                    set);
+}
+
 /* The document with --cluster and --set applied, or NULL. */
 static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeLoss *loss, GError **error)
 {
@@ -64,7 +75,7 @@ static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeL
         exchange_import_knowing(text->str, text->len, path, format, base != NULL ? orr_json_root(base) : NULL,
                                 (const char *const *)sets->pdata, loss, error);
     for (char **set = args->common.sets; doc != NULL && set != NULL && *set != NULL; set++)
-        if (!spec_resolve_set(doc, *set, error)) {
+        if (!plain_set(*set, error) || !spec_resolve_set(doc, *set, error)) {
             orr_json_free(doc);
             doc = NULL;
         }

@@ -187,6 +187,10 @@ static bool add_frameworks(const SearchArgs *args, const Spec *base, GPtrArray *
     if (args->frameworks == NULL)
         g_ptr_array_add(bases, g_memdup2(base, sizeof *base));
     for (char **name = names; *name != NULL; name++) {
+        for (char **before = names; before < name; before++)
+            if (g_str_equal(*before, g_strstrip(*name)))
+                return orr_fail(error, ORR_ERROR_INPUT, "--framework: %.80s stands there twice; name it once",
+                                *name);
         g_autofree char *chosen = g_strdup_printf("execution.framework=%s", g_strstrip(*name));
         g_autoptr(GPtrArray) sets = g_ptr_array_new();
         Spec *spec = g_new0(Spec, 1);
@@ -246,6 +250,10 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     if (args->save != NULL || args->save_all != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--save: give one machine, not several kinds or numbers of nodes");
+    if (args->own_runs != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--own-runs: corrects the runs of one machine; leave out --accelerator, --cluster, "
+                        "--framework and search.nodes, or this");
     LedgerResiduals *residuals = NULL;
     bool ok = ledger_residuals_shipped(&residuals, error), spare = false;
     for (guint i = 0; ok && i < kinds->len; i++)
@@ -270,6 +278,12 @@ static bool search_splits(const SearchArgs *args, const Spec *spec, const SpecSo
                           GString *out, GError **error)
 {
     Splits splits;
+    if (args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL || args->by != NULL)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: --accelerator, --cluster, --framework and --for are for one training; leave them "
+            "out for a workload, whose roles say what each runs on",
+            args->common.words[0]);
     if (args->save != NULL || args->save_all != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--save: writes one step's configuration; leave it out for a workload");

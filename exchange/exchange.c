@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "exchange/export.h"
-#include "exchange/import_dump.h"
 #include "exchange/formats.h"
-#include "exchange/megatron.h"
+#include "exchange/import_dump.h"
 #include "exchange/import_peft.h"
+#include "exchange/megatron.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
 #include "spec/notes.h"
@@ -320,13 +320,11 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         g_propagate_error(error, failure);
     if (known != NULL || failure != NULL)
         return known != NULL ? with_sets(known, sets) : NULL;
-    const bool python =
-        (format < 0 || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE) && exchange_is_python(text, length, path);
-    const int kind = format >= 0 ? format : python ? -1 : detect(text, length);
-    if (python) {
+    if ((format < 0 || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE) && exchange_is_python(text, path)) {
         exchange_refuse_python(path, text, length, error);
         return NULL;
     }
+    const int kind = format >= 0 ? format : detect(text, length);
     if (kind < 0) {
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "

@@ -122,12 +122,19 @@ static char *preset_of(const char *target)
 static void drop_classes(Settings *settings)
 {
     static const char *const ends[] = {"_target_", "_partial_", "_call_", "_name_"};
-    for (guint i = settings->list->len; i-- > 0;)
+    Setting *list = (Setting *)(void *)settings->list->data;
+    guint kept = 0;
+    for (guint i = 0; i < settings->list->len; i++) {
+        bool of_class = false;
         for (gsize k = 0; k < G_N_ELEMENTS(ends); k++)
-            if (g_str_has_suffix(g_array_index(settings->list, Setting, i).key, ends[k])) {
-                g_array_remove_index(settings->list, i);
-                break;
-            }
+            of_class = of_class || g_str_has_suffix(list[i].key, ends[k]);
+        if (of_class)
+            continue;
+        const Setting dropped = list[kept];
+        list[kept++] = list[i];
+        list[i] = dropped;
+    }
+    g_array_set_size(settings->list, kept);
 }
 
 void exchange_dump_settle(Settings *settings)
@@ -143,11 +150,10 @@ void exchange_dump_settle(Settings *settings)
         settings_text(settings, "orrery.preset", preset);
 }
 
-bool exchange_is_python(const char *text, size_t length, const char *path)
+bool exchange_is_python(const char *text, const char *path)
 {
-    return g_str_has_suffix(path, ".py") ||
-           (holds(text, length, "import ") && holds(text, length, "\ndef ")) ||
-           g_str_has_prefix(text, "from megatron.bridge") || g_str_has_prefix(text, "from nemo");
+    return g_str_has_suffix(path, ".py") || g_str_has_prefix(text, "from megatron.bridge") ||
+           g_str_has_prefix(text, "from nemo");
 }
 
 void exchange_refuse_python(const char *path, const char *text, size_t length, GError **error)

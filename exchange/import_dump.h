@@ -13,7 +13,7 @@ bool exchange_is_dump(const char *text, size_t length);
 void exchange_dump_settle(Settings *settings);
 
 /* Whether the text is a recipe in Python, which only its own software can run. */
-bool exchange_is_python(const char *text, size_t length, const char *path);
+bool exchange_is_python(const char *text, const char *path);
 /* Refuses one, and says how to write it as YAML. */
 void exchange_refuse_python(const char *path, const char *text, size_t length, GError **error);
 

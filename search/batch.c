@@ -1,11 +1,10 @@
 /* search/batch.c - bounding and simulating by the batch: on all threads, shared between processes, merged in order. */
-#include "base/crew.h"
-#include "search/search_internal.h"
-
-#include "search/late.h"
-#include "search/write_internal.h"
-
 #include <math.h>
+
+#include "base/crew.h"
+#include "search/late.h"
+#include "search/search_internal.h"
+#include "search/write_internal.h"
 
 static SearchWorker *borrow_worker(Search *search)
 {

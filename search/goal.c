@@ -14,29 +14,20 @@
 #define DAY_S      86400.0
 #define KWH_JOULES 3.6e6
 
-typedef struct GoalRow {
-    const char *word, *unit;
-} GoalRow;
-
-static const GoalRow rows[SEARCH_FOR_COUNT] = {[SEARCH_FOR_STEP] = {"step", ""},
-                                               [SEARCH_FOR_DAYS] = {"days", "days"},
-                                               [SEARCH_FOR_COST] = {"cost", "USD"},
-                                               [SEARCH_FOR_ENERGY] = {"energy", "kWh"}};
+static const char *const words[SEARCH_FOR_COUNT] = {[SEARCH_FOR_STEP] = "step",
+                                                    [SEARCH_FOR_DAYS] = "days",
+                                                    [SEARCH_FOR_COST] = "cost",
+                                                    [SEARCH_FOR_ENERGY] = "energy"};
 
 const char *search_goal_word(SearchFor kind)
 {
-    return rows[kind].word;
-}
-
-const char *search_goal_unit(SearchFor kind)
-{
-    return rows[kind].unit;
+    return words[kind];
 }
 
 bool search_goal_parse(const char *where, const char *word, SearchFor *ret_kind, GError **error)
 {
     for (int kind = 0; word != NULL && kind < SEARCH_FOR_COUNT; kind++)
-        if (strcmp(word, rows[kind].word) == 0) {
+        if (strcmp(word, words[kind]) == 0) {
             *ret_kind = (SearchFor)kind;
             return true;
         }
@@ -48,7 +39,7 @@ bool search_goal_parse(const char *where, const char *word, SearchFor *ret_kind,
 
 bool search_goal_check(SearchFor kind, const Spec *spec, int own_count, GError **error)
 {
-    const char *word = rows[kind].word;
+    const char *word = words[kind];
     if (kind == SEARCH_FOR_STEP)
         return true;
     if (own_count > 0)

@@ -35,8 +35,6 @@ typedef struct SearchGoal {
 bool search_goal_parse(const char *where, const char *word, SearchFor *ret_kind, GError **error);
 /* "days" */
 const char *search_goal_word(SearchFor kind);
-/* "USD"; "" of the step. */
-const char *search_goal_unit(SearchFor kind);
 /* What the scenario lacks for the figure: its tokens, a price, watts. `own_count`: one's own runs, which correct each layout's
  * days by another factor, so that no bound holds. */
 bool search_goal_check(SearchFor kind, const Spec *spec, int own_count, GError **error);

@@ -154,7 +154,7 @@ bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions 
             machine->result.assumed = options->assumed;
             answered++;
         } else if (machine->reason == NULL) {
-            machine->reason = g_strdup(refusal->message + (g_str_has_prefix(refusal->message, ": ") ? 2 : 0));
+            machine->reason = g_strdup(refusal->message);
         }
         front.priced = front.priced && report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR) > 0;
     }

@@ -9,7 +9,8 @@ bool spec_check_fail(const Check *check, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    orr_fail(check->error, ORR_ERROR_INPUT, "%s: %s", check->where, message);
+    orr_fail(check->error, ORR_ERROR_INPUT, "%s%s%s", check->where, check->where[0] != '\0' ? ": " : "",
+             message);
     return false;
 }
 

@@ -44,7 +44,7 @@ bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const 
 bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret_spec);
 
 /* Contradictions: products, divisibility, ranges that depend on each other. Called by the loaders; the
- * search calls it on every point. `where` as above. Fields still SPEC_AUTO are passed over. */
+ * search calls it on every point. `where` as above; "": none before the message. Fields still SPEC_AUTO are passed over. */
 bool spec_check(const Spec *spec, const char *where, GError **error);
 
 /* Derived defaults after "auto" fields were chosen: data from the GPU count and so on. */

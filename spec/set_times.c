@@ -13,7 +13,7 @@ static bool factor_of(const char *set, double *ret_factor)
     if (equals == NULL || equals[1] != 'x' || !g_ascii_isdigit(equals[2]))
         return false;
     *ret_factor = g_ascii_strtod(equals + 2, &end);
-    return *end == '\0' && isfinite(*ret_factor);
+    return *end == '\0' && isfinite(*ret_factor) && strpbrk(equals + 2, "xX") == NULL;
 }
 
 bool spec_set_is_times(const char *set)

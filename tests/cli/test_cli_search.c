@@ -122,11 +122,10 @@ static void test_frameworks(void)
     static const char *const both[] = {"--framework",   "megatron-core,torchtitan",
                                        "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb",
                                        "--format",      "json"};
-    static const char *const bad[] = {"--framework", "megatron-core,none-such"}, *const lacks[] = {
-                                                                                     "--set",
-                                                                                     "training.precision=fp8",
-                                                                                     "--accelerator",
-                                                                                     "a100-sxm4-80gb"};
+    static const char *const bad[] = {"--framework", "megatron-core,none-such"},
+                             *const twice[] = {"--framework", "torchtitan,torchtitan"},
+                             *const lacks[] = {"--set", "training.precision=fp8", "--accelerator",
+                                               "a100-sxm4-80gb"};
     CliRun run = search_with(both, (int)G_N_ELEMENTS(both)), alone;
     cli_assert_done(&run, "frameworks");
     for (int f = 0; f < 2; f++) {
@@ -145,9 +144,31 @@ static void test_frameworks(void)
     run = search_with(bad, 2);
     cli_assert_refused(&run, bad[1], "none-such");
     cli_run_clear(&run);
+    run = search_with(twice, 2);
+    cli_assert_refused(&run, twice[1], "twice");
+    cli_run_clear(&run);
     run = search_with(lacks, 4);
     cli_assert_refused(&run, lacks[3], "needs a dense fp8 peak");
     cli_run_clear(&run);
+}
+
+/* Flags that a search would pass over in silence are refused. */
+static void test_contradictions(void)
+{
+    static const char *const own[] = {"--framework", "torchtitan", "--own-runs", "runs.json"};
+    CliRun run = search_with(own, 4);
+    cli_assert_refused(&run, own[2], "--own-runs");
+    cli_run_clear(&run);
+    g_autofree char *workload = cli_source("scenarios/examples/rl-ppo-llama3-8b-a800.json");
+    static const char *const flags[][2] = {{"--framework", "torchtitan"},
+                                           {"--accelerator", "h100-sxm5-80gb"},
+                                           {"--cluster", "dgx-h100"},
+                                           {"--for", "days"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(flags); i++) {
+        run = cli_run(NULL, CLI_WORDS("search", workload, flags[i][0], flags[i][1]));
+        cli_assert_refused(&run, flags[i][0], "out for a workload");
+        cli_run_clear(&run);
+    }
 }
 
 int main(int argc, char **argv)
@@ -158,5 +179,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/search/certificate", test_certificate);
     g_test_add_func("/cli/search/machines", test_machines);
     g_test_add_func("/cli/search/frameworks", test_frameworks);
+    g_test_add_func("/cli/search/contradictions", test_contradictions);
     return g_test_run();
 }

@@ -325,6 +325,17 @@ static void test_dumps(void)
     orr_json_free(doc);
 }
 
+/* A script of the shell that holds Python is a script of the shell. */
+static void test_python_inside(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import("#!/bin/bash\npython - <<E\nimport os\ndef f():\n    pass\nE\n"
+                             "torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024\n",
+                             said);
+    assert_at(doc, "model.layers", "24");
+    orr_json_free(doc);
+}
+
 /* A recipe that is code is refused with the way to write it as YAML. */
 static void test_python(void)
 {
@@ -359,5 +370,6 @@ int main(int argc, char **argv)
     g_test_add_func("/import/checkpoints", test_checkpoints);
     g_test_add_func("/import/dumps", test_dumps);
     g_test_add_func("/import/python", test_python);
+    g_test_add_func("/import/python-inside", test_python_inside);
     return g_test_run();
 }

@@ -58,6 +58,7 @@ static void test_times(void)
         const char *set, *want;
     } bad[] = {
         {"cluster.nodes=x1.01", "no whole number"},
+        {"cluster.nodes=x0x2", "x0x2"},
         {"cluster.oversubscriptions=x2", "no number above 0"},
         {"parallel.schedule=x2", "no number above 0"},
     };
