@@ -8,7 +8,7 @@
 #include "search/walk.h"
 #include "search/write_internal.h"
 
-enum { NUMBERS = 44 };
+enum { GPUS_WIDTH = 15 }; /* of a machine's number and its GPUs, "  1    1,024 x " */
 
 static bool several_frameworks(const SearchPareto *front)
 {
@@ -100,7 +100,8 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
     const Spec *spec = front->machines[0].spec;
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
     g_string_append_printf(out, "\nMachines%*s step       memory     best configuration%s%s\n",
-                           NUMBERS - 30 + name_width(front), "", front->by == SEARCH_FOR_STEP ? "" : " by ",
+                           GPUS_WIDTH - (int)strlen("Machines") + name_width(front), "",
+                           front->by == SEARCH_FOR_STEP ? "" : " by ",
                            front->by == SEARCH_FOR_STEP ? "" : search_goal_word(front->by));
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);

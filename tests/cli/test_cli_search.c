@@ -94,6 +94,11 @@ static void test_machines(void)
     g_assert_nonnull(strstr(run.out, "2,048 x dgx-h100"));
     g_assert_nonnull(strstr(run.out, "  machine 4"));
     g_assert_nonnull(strstr(run.out, "(USD of "));
+    const char *head = strstr(run.out, "\nMachines"), *row = strstr(run.out, "\n  1 ");
+    g_assert_true(head != NULL && row != NULL);
+    const char *step = strstr(head, "step"); /* stands above the first machine's */
+    g_assert_true(step != NULL && step[-1] == ' ');
+    g_assert_true(row[step - head - 1] == ' ' && g_ascii_isdigit(row[step - head]));
     cli_run_clear(&run);
     run = search_with(bad, 2);
     cli_assert_refused(&run, bad[1], "no-such-cluster");
