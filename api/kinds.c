@@ -56,7 +56,8 @@ bool api_kind_read(const char *key, const char *word, const Spec *base, Spec *re
     return true;
 }
 
-char *api_kind_json(const char *key, const char *word, const SpecCluster *cluster)
+/* The cluster as JSON text, for a scenario's "cluster" (without nodes); g_free. */
+static char *kind_json(const char *key, const char *word, const SpecCluster *cluster)
 {
     const char *at = strrchr(word, '@');
     g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
@@ -71,4 +72,19 @@ char *api_kind_json(const char *key, const char *word, const SpecCluster *cluste
         orr_jw_number(&w, "pue", cluster->pue);
     orr_jw_end(&w, '}');
     return g_string_free(text, FALSE);
+}
+
+bool api_kind_plan(const char *key, const char *word, const Spec *base, const PlanOptions *options,
+                   Plan *ret_plan, GError **error)
+{
+    g_autofree Spec *spec = g_memdup2(base, sizeof *base);
+    g_autoptr(GError) reason = NULL;
+    PlanOptions own = *options;
+    if (!api_kind_read(key, word, base, spec, error))
+        return false;
+    g_autofree char *cluster = kind_json(key, word, &spec->cluster);
+    own.cluster_json = cluster;
+    if (!plan_run(spec, &own, ret_plan, &reason))
+        plan_drop(spec, reason, ret_plan);
+    return true;
 }

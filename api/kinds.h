@@ -3,6 +3,7 @@
 #define ORR_API_KINDS_H
 
 #include "base/error.h"
+#include "plan/plan.h"
 #include "spec/spec.h"
 
 /* `base` on the cluster of a preset (`key` "cluster"), or on the reference node of an accelerator (`key` "accelerator"), with
@@ -10,7 +11,9 @@
  * micro-batches that were to be dealt out by kinds of GPUs are even where all are alike. `key` names the flag in errors. */
 bool api_kind_read(const char *key, const char *word, const Spec *base, Spec *ret_spec, GError **error);
 
-/* The cluster as JSON text, for a scenario's "cluster" (without nodes); g_free. */
-char *api_kind_json(const char *key, const char *word, const SpecCluster *cluster);
+/* Plans `base` on such a kind. One that cannot be planned on keeps its place with its reason (plan_drop()); fails only where the
+ * word names none. */
+bool api_kind_plan(const char *key, const char *word, const Spec *base, const PlanOptions *options,
+                   Plan *ret_plan, GError **error);
 
 #endif

@@ -171,19 +171,10 @@ static bool add_kinds(const char *key, const GPtrArray *words, const Spec *base,
                       GArray *plans, GError **error)
 {
     for (guint i = 0; words != NULL && i < words->len; i++) {
-        const char *word = g_ptr_array_index(words, i);
-        g_autofree Spec *spec = g_memdup2(base, sizeof *base);
-        PlanOptions own = *options;
-        if (!api_kind_read(key, word, base, spec, error))
+        Plan plan;
+        if (!api_kind_plan(key, g_ptr_array_index(words, i), base, options, &plan, error))
             return false;
-        g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
-        own.cluster_json = cluster;
-        g_autoptr(GError) reason = NULL;
-        if (!add_plan(spec, &own, plans, &reason)) {
-            Plan dropped;
-            plan_drop(spec, reason, &dropped);
-            g_array_append_val(plans, dropped);
-        }
+        g_array_append_val(plans, plan);
     }
     return true;
 }

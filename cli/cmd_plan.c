@@ -154,25 +154,6 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
 
 /* --- kinds of GPU --- */
 
-static bool add_kind(const char *key, const char *word, const Spec *base, Question *question, GArray *plans,
-                     GError **error)
-{
-    g_autofree Spec *spec = g_new(Spec, 1);
-    Plan plan;
-    PlanOptions options = question->options;
-    *spec = *base;
-    if (!api_kind_read(key, word, base, spec, error))
-        return false;
-    g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
-    options.cluster_json = cluster;
-    g_autoptr(GError) reason = NULL;
-    if (!plan_run(spec, &options, &plan, &reason))
-        plan_drop(spec, reason, &plan);
-    question->partial = question->partial || plan.partial;
-    g_array_append_val(plans, plan);
-    return true;
-}
-
 static bool add_kinds(const char *key, const char *list, const Spec *base, Question *question, GArray *plans,
                       GError **error)
 {
@@ -182,8 +163,11 @@ static bool add_kinds(const char *key, const char *list, const Spec *base, Quest
             question->partial = true;
             break;
         }
-        if (!add_kind(key, g_strstrip(*word), base, question, plans, error))
+        Plan plan;
+        if (!api_kind_plan(key, g_strstrip(*word), base, &question->options, &plan, error))
             return false;
+        question->partial = question->partial || plan.partial;
+        g_array_append_val(plans, plan);
     }
     return true;
 }
