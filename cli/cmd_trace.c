@@ -1,4 +1,6 @@
 /* cli/cmd_trace.c - orrery trace: what a profiler's trace says of a step. */
+#include <string.h>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
@@ -7,7 +9,7 @@
 
 typedef struct TraceArgs {
     CliArgs common;
-    char *scenario;
+    char *scenario, *beside, *pass;
 } TraceArgs;
 
 static void write_answer(const TraceAnswer *answer, CliFormat format, GString *out)
@@ -20,7 +22,40 @@ static void write_answer(const TraceAnswer *answer, CliFormat format, GString *o
         trace_answer_text(answer, out);
 }
 
-/* The kernels that the scenario predicts for the first rank of the trace; NULL with an error. */
+/* Words of --pass. */
+static const struct {
+    const char *word;
+    SimTag tag;
+} passes[] = {
+    {"forward", SIM_TAG_FORWARD}, {"backward", SIM_TAG_BACKWARD}, {"pair", SIM_TAG_FORWARD_BACKWARD}};
+
+static const SimTag *pass_of(const char *word)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(passes); i++)
+        if (strcmp(passes[i].word, word) == 0)
+            return &passes[i].tag;
+    return NULL;
+}
+
+static bool check(const TraceArgs *args, GError **error)
+{
+    if (args->common.sets != NULL && args->scenario == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "trace: --set changes a scenario; give --scenario FILE too");
+    if (args->pass != NULL && args->scenario == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "trace: --pass takes a pass of a scenario; give --scenario FILE too");
+    if (args->beside != NULL && args->scenario != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "trace: either --scenario or --beside: one thing is set beside a trace");
+    if (args->pass != NULL && pass_of(args->pass) == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "trace: --pass \"%s\" is neither \"forward\" nor \"backward\" nor \"pair\"",
+                        args->pass);
+    return true;
+}
+
+/* The kernels that the scenario predicts for the first rank of the trace, or one pass of the middle pipeline rank, which has
+ * neither embedding nor head where there are three; NULL with an error. */
 static TraceRank *predict(const TraceArgs *args, const GPtrArray *ranks, GError **error)
 {
     const TraceRank *first = ranks->pdata[0];
@@ -29,38 +64,56 @@ static TraceRank *predict(const TraceArgs *args, const GPtrArray *ranks, GError 
     if (simulation == NULL)
         return NULL;
     const Report *report = &simulation->report;
-    TraceRank *predicted = trace_predict(report, trace_pipeline_rank(report, first->rank, first->world));
+    TraceRank *predicted =
+        args->pass == NULL ? trace_predict(report, trace_pipeline_rank(report, first->rank, first->world))
+                           : trace_predict_pass(report, report->plan.shape.ranks / 2, *pass_of(args->pass));
+    if (predicted == NULL)
+        orr_fail(
+            error, ORR_ERROR_INPUT,
+            "trace: --pass %s: no such pass in the simulated step of %s; a pair is DualPipe's forward and "
+            "backward at once",
+            args->pass, args->scenario);
     api_simulation_free(simulation);
     return predicted;
+}
+
+static bool answer(const TraceArgs *args, const GPtrArray *ranks, const GPtrArray *others, GError **error)
+{
+    TraceRank *predicted = args->scenario != NULL ? predict(args, ranks, error) : NULL;
+    if (args->scenario != NULL && predicted == NULL)
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    TraceAnswer answer = others != NULL ? trace_answer_beside(ranks, others) : trace_answer(ranks, predicted);
+    write_answer(&answer, args->common.format, out);
+    trace_answer_clear(&answer);
+    trace_rank_free(predicted);
+    return cli_output_write(args->common.output, out, error);
 }
 
 static bool run(const CliArgs *common, GError **error)
 {
     const TraceArgs *args = (const TraceArgs *)common;
-    if (common->sets != NULL && args->scenario == NULL)
-        return orr_fail(error, ORR_ERROR_INPUT, "trace: --set changes a scenario; give --scenario FILE too");
+    if (!check(args, error))
+        return false;
     TraceTable *table = trace_table_load(error);
     GPtrArray *ranks = table != NULL ? trace_read(common->words[0], table, error) : NULL;
+    GPtrArray *others = ranks != NULL && args->beside != NULL ? trace_read(args->beside, table, error) : NULL;
+    const bool ok =
+        ranks != NULL && (args->beside == NULL || others != NULL) && answer(args, ranks, others, error);
     trace_table_free(table);
-    if (ranks == NULL)
-        return false;
-    TraceRank *predicted = args->scenario != NULL ? predict(args, ranks, error) : NULL;
-    bool ok = args->scenario == NULL || predicted != NULL;
-    if (ok) {
-        g_autoptr(GString) out = g_string_new(NULL);
-        TraceAnswer answer = trace_answer(ranks, predicted);
-        write_answer(&answer, common->format, out);
-        trace_answer_clear(&answer);
-        ok = cli_output_write(common->output, out, error);
-    }
-    trace_rank_free(predicted);
-    g_ptr_array_free(ranks, TRUE);
+    if (others != NULL)
+        g_ptr_array_free(others, TRUE);
+    if (ranks != NULL)
+        g_ptr_array_free(ranks, TRUE);
     return ok;
 }
 
 static const CliFlag flags[] = {
     {"scenario", CLI_FLAG_FILE, offsetof(TraceArgs, scenario), "SCENARIO.json",
      "set the prediction of this scenario beside the trace"},
+    {"beside", CLI_FLAG_FILE, offsetof(TraceArgs, beside), "TRACE", "set this other recording beside it"},
+    {"pass", CLI_FLAG_TEXT, offsetof(TraceArgs, pass), "PASS",
+     "of the scenario one pass alone: forward, backward or pair"},
 };
 
 const CliCommand cli_command_trace = {
@@ -82,12 +135,16 @@ const CliCommand cli_command_trace = {
         "Shown are the error by class, the ops that differ most, and what is met on one side "
         "alone. Products meet by the sizes of their operands, which record_shapes=True puts into "
         "a trace. It says where a sum is right by cancellation. 'orrery run FILE --trace-kernels "
-        "t.json.gz' writes those kernels as such a trace.\n\n"
+        "t.json.gz' writes those kernels as such a trace. --pass takes one pass over a stage, for "
+        "traces that hold no more; a pair is a forward and a backward at once.\n\n"
+        "With --beside another recording stands beside the trace, of other software or settings, "
+        "or of a change. Products and collectives meet by their sizes, other kernels by their names.\n\n"
         "The trace of a simulated step is what 'orrery run FILE --trace trace.json.gz' writes, "
         "and ui.perfetto.dev opens both.\n\n"
         "  orrery trace rank0.pt.trace.json.gz\n"
         "  orrery trace traces/ --format json\n"
-        "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json\n",
+        "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json\n"
+        "  orrery trace before.json.gz --beside after.json.gz\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--port|--listen|--token|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --chakra --simai --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
@@ -27,7 +27,7 @@ _orrery() {
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             generate:-*) words='--prompts --samples --prompt-tokens --answer-tokens --answer-log-sd --answer-most --most-sequences --batch --context --check --set --format --output --quiet --help' ;;
-            trace:-*) words='--scenario --set --format --output --quiet --help' ;;
+            trace:-*) words='--scenario --beside --pass --set --format --output --quiet --help' ;;
             learn:-*) words='--scenario --set --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
             serve:-*) words='--port --open --listen --token --store --worker --quiet --help' ;;

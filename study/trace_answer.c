@@ -13,8 +13,8 @@ enum { NAME_LENGTH = 72 };
 
 static bool is_backward(const char *name)
 {
-    static const char *const words[] = {"bwd",       "backward",  "Backward", "gammabeta",
-                                        "GammaBeta", "GradInput", "_dgrad"};
+    static const char *const words[] = {"bwd",       "Bwd",       "backward",  "Backward",
+                                        "gammabeta", "GammaBeta", "GradInput", "_dgrad"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         if (strstr(name, words[i]) != NULL)
             return true;
@@ -175,39 +175,60 @@ static void clear_row(void *row)
     g_free(((TraceOpRow *)row)->text);
 }
 
-TraceAnswer trace_answer(const GPtrArray *ranks, const TraceRank *predicted)
+/* What both sides come to class by class, and what is met on one side alone. */
+static void find_errors(TraceAnswer *answer)
 {
-    TraceAnswer answer = {.ranks = ranks, .measured = trace_sums_mean(ranks), .compared = predicted != NULL};
+    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
+        const double error_s = answer->predicted.class_s[kind] - answer->measured.class_s[kind];
+        answer->error_s += error_s;
+        answer->absolute_s += fabs(error_s);
+    }
+    answer->cancelled = fabs(answer->error_s) < answer->absolute_s / 3 &&
+                        answer->absolute_s > LEAST_FRAC * answer->measured.step_s;
+    for (guint i = 0; i < answer->ops->len; i++) {
+        const TraceOpRow *row = &g_array_index(answer->ops, TraceOpRow, i);
+        answer->unmatched_measured_s += row->predicted_kernels > 0 ? 0 : row->measured_s;
+        answer->unmatched_predicted_s += row->measured_kernels > 0 ? 0 : row->predicted_s;
+    }
+}
+
+/* `others` NULL: nothing to compare with. */
+static TraceAnswer answer_of(const GPtrArray *ranks, const GPtrArray *others, bool recorded)
+{
+    TraceAnswer answer = {
+        .ranks = ranks, .measured = trace_sums_mean(ranks), .compared = others != NULL, .recorded = recorded};
     Rows rows = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                  g_array_new(FALSE, TRUE, sizeof(TraceOpRow))};
-    g_array_set_clear_func(rows.rows, clear_row);
+    const bool predicted = others != NULL && !recorded;
     Orders orders = {{NULL}};
-    if (predicted != NULL)
-        orders_init(predicted, &orders);
+    g_array_set_clear_func(rows.rows, clear_row);
+    if (predicted)
+        orders_init(others->pdata[0], &orders);
     for (guint i = 0; i < ranks->len; i++)
-        add_rank(&rows, ranks->pdata[i], 1.0 / ranks->len, predicted != NULL, false,
-                 predicted != NULL ? &orders : NULL);
+        add_rank(&rows, ranks->pdata[i], 1.0 / ranks->len, predicted, false, predicted ? &orders : NULL);
     orders_clear(&orders);
-    if (predicted != NULL) {
-        add_rank(&rows, predicted, 1, true, true, NULL);
-        answer.predicted = trace_sums(predicted);
-        for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-            const double error_s = answer.predicted.class_s[kind] - answer.measured.class_s[kind];
-            answer.error_s += error_s;
-            answer.absolute_s += fabs(error_s);
-        }
-        answer.cancelled = fabs(answer.error_s) < answer.absolute_s / 3 &&
-                           answer.absolute_s > LEAST_FRAC * answer.measured.step_s;
-    }
+    for (guint i = 0; others != NULL && i < others->len; i++)
+        add_rank(&rows, others->pdata[i], 1.0 / others->len, predicted, true, NULL);
     g_hash_table_destroy(rows.index);
     g_array_sort(rows.rows, by_time);
     answer.ops = rows.rows;
-    for (guint i = 0; predicted != NULL && i < rows.rows->len; i++) {
-        const TraceOpRow *row = &g_array_index(rows.rows, TraceOpRow, i);
-        answer.unmatched_measured_s += row->predicted_kernels > 0 ? 0 : row->measured_s;
-        answer.unmatched_predicted_s += row->measured_kernels > 0 ? 0 : row->predicted_s;
+    if (others != NULL) {
+        answer.predicted = trace_sums_mean(others);
+        find_errors(&answer);
     }
     return answer;
+}
+
+TraceAnswer trace_answer(const GPtrArray *ranks, const TraceRank *predicted)
+{
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    g_ptr_array_add(others, (gpointer)predicted);
+    return answer_of(ranks, predicted != NULL ? others : NULL, false);
+}
+
+TraceAnswer trace_answer_beside(const GPtrArray *ranks, const GPtrArray *others)
+{
+    return answer_of(ranks, others, true);
 }
 
 void trace_answer_clear(TraceAnswer *answer)

@@ -1,9 +1,10 @@
 /* study/trace_answer.h - a trace by class of kernel and as a waterfall; beside a prediction, where its error lies.
  *
- * A prediction is a trace too: the kernels of one rank of a simulated step (study/trace_predict.h), or another recording. Ops of
+ * A prediction is a trace too: the kernels of one rank of a simulated step (study/trace_predict.h). Ops of
  * both sides meet by class and size: products by operand sizes, collectives by bytes and ranks, attention and norms by pass,
  * other classes as one. Where a trace has no sizes, and as many products or collectives of a kind in each step as the prediction,
- * the n-th of a step is the n-th predicted. Errors are predicted over measured, less 1.
+ * the n-th of a step is the n-th predicted. Errors are predicted over measured, less 1. Of two recordings, products and
+ * collectives meet by size as well, all else by the kernel's name.
  */
 #ifndef ORR_STUDY_TRACE_ANSWER_H
 #define ORR_STUDY_TRACE_ANSWER_H
@@ -21,6 +22,7 @@ typedef struct TraceAnswer {
     const GPtrArray *ranks; /* borrowed */
     TraceSums measured, predicted;
     bool compared;
+    bool recorded;              /* ... with another recording: "predicted" is what that one measured */
     GArray *ops;                /* TraceOpRow: by error, largest first; by time where nothing is predicted */
     double error_s, absolute_s; /* of the classes' differences: their sum, and of their sizes */
     double unmatched_measured_s, unmatched_predicted_s;
@@ -29,6 +31,8 @@ typedef struct TraceAnswer {
 
 /* `predicted` NULL: nothing to compare with. */
 TraceAnswer trace_answer(const GPtrArray *ranks, const TraceRank *predicted);
+/* The same beside another recording, the mean of whose ranks is taken. */
+TraceAnswer trace_answer_beside(const GPtrArray *ranks, const GPtrArray *others);
 void trace_answer_clear(TraceAnswer *answer);
 
 void trace_answer_text(const TraceAnswer *answer, GString *out);

@@ -254,10 +254,11 @@ static void add_segments(Predictor *p, const SimSpan *const *spans, int64_t coun
     }
 }
 
-static void add_stream(Predictor *p, const ReportSpans *index, int rank, int stream)
+/* What a stream of a rank ran on the GPU, in its order; g_ptr_array_unref. */
+static GPtrArray *spans_of_stream(const Predictor *p, const ReportSpans *index, int rank, int stream)
 {
     const SimResult *result = &p->report->result;
-    g_autoptr(GPtrArray) spans = g_ptr_array_new();
+    GPtrArray *spans = g_ptr_array_new();
     for (int64_t n = 0;; n++) {
         const SimSpan *span = report_span_at(result, index, rank, stream, n);
         if (span == NULL)
@@ -265,6 +266,12 @@ static void add_stream(Predictor *p, const ReportSpans *index, int rank, int str
         if (span->work >= 0 && is_on_gpu(p, span))
             g_ptr_array_add(spans, (gpointer)span);
     }
+    return spans;
+}
+
+static void add_stream(Predictor *p, const ReportSpans *index, int rank, int stream)
+{
+    g_autoptr(GPtrArray) spans = spans_of_stream(p, index, rank, stream);
     for (int64_t at = 0; at < spans->len;) {
         const SimSpan *const *first = (const SimSpan *const *)(gpointer)&spans->pdata[at];
         const int64_t count = spans_of_pass(first, spans->len - at);
@@ -285,25 +292,61 @@ int trace_pipeline_rank(const Report *report, int rank, int world)
     return rank < 0 || world != report->gpus || world < stages ? 0 : MIN(rank / (world / stages), stages - 1);
 }
 
-TraceRank *trace_predict(const Report *report, int pipeline_rank)
+static Predictor predictor_new(const Report *report)
 {
-    const int stages = MAX(report->plan.shape.ranks, 1);
     Predictor p = {.report = report, .rank = trace_rank_new("the prediction")};
     p.items = trace_items_new(report, p.rank);
     p.list = g_array_new(FALSE, FALSE, sizeof(TraceItem));
+    return p;
+}
+
+/* Names whose the kernels are, and the time that they are the step of. */
+static TraceRank *predictor_finish(Predictor *p, int pipeline_rank, TraceStep step)
+{
+    TraceRank *rank = p->rank;
+    g_free(rank->device);
+    rank->device = g_strdup(p->report->spec->cluster.accelerator.name);
+    rank->rank = pipeline_rank * (p->report->gpus / MAX(p->report->plan.shape.ranks, 1));
+    rank->world = p->report->gpus;
+    rank->shapes = true;
+    g_array_append_val(rank->steps, step);
+    trace_rank_sort(rank);
+    g_array_free(p->list, TRUE);
+    trace_items_free(p->items);
+    return rank;
+}
+
+TraceRank *trace_predict(const Report *report, int pipeline_rank)
+{
+    Predictor p = predictor_new(report);
     ReportSpans index = report_spans_index(&report->result);
     for (int stream = 0; stream < SIM_MAX_STREAMS; stream++)
         add_stream(&p, &index, pipeline_rank * report_ranks_a_stage(report), stream);
     report_spans_clear(&index);
-    g_free(p.rank->device);
-    p.rank->device = g_strdup(report->spec->cluster.accelerator.name);
-    p.rank->rank = pipeline_rank * (report->gpus / stages);
-    p.rank->world = report->gpus;
-    p.rank->shapes = true;
-    const TraceStep step = {0, 0, report_ideal_ps(report)};
-    g_array_append_val(p.rank->steps, step);
-    trace_rank_sort(p.rank);
-    g_array_free(p.list, TRUE);
-    trace_items_free(p.items);
-    return p.rank;
+    return predictor_finish(&p, pipeline_rank, (TraceStep){0, 0, report_ideal_ps(report)});
+}
+
+TraceRank *trace_predict_pass(const Report *report, int pipeline_rank, SimTag tag)
+{
+    ReportSpans index = report_spans_index(&report->result);
+    Predictor p = predictor_new(report);
+    g_autoptr(GPtrArray) spans =
+        spans_of_stream(&p, &index, pipeline_rank * report_ranks_a_stage(report), SIM_STREAM_COMPUTE);
+    TraceStep step = {0};
+    for (int64_t at = 0; at < spans->len; at++) {
+        const SimSpan *const *first = (const SimSpan *const *)(gpointer)&spans->pdata[at];
+        if (first[0]->tag != tag || first[0]->stage < 0)
+            continue;
+        const int64_t count = spans_of_pass(first, spans->len - at);
+        p.computed_ps = first[0]->start_ps;
+        add_segments(&p, first, count);
+        step = (TraceStep){0, first[0]->start_ps, first[count - 1]->end_ps};
+        break;
+    }
+    report_spans_clear(&index);
+    TraceRank *rank = predictor_finish(&p, pipeline_rank, step);
+    if (rank->kernels->len > 0)
+        return rank;
+    trace_rank_free(rank);
+    return NULL;
 }

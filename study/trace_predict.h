@@ -16,6 +16,9 @@
  * their pass, or, where the host is late, as they begin. */
 TraceRank *trace_predict(const Report *report, int pipeline_rank);
 
+/* Of that rank's first pass with `tag` alone, and of what runs beside it. NULL: it has none. */
+TraceRank *trace_predict_pass(const Report *report, int pipeline_rank, SimTag tag);
+
 /* The pipeline rank of GPU `rank` of a job, stages apart as Megatron lays them out; 0 where that is not known. */
 int trace_pipeline_rank(const Report *report, int rank, int world);
 

@@ -56,7 +56,9 @@ static void put_row(OrrTable *table, const char *label, double kernels, double m
 
 static OrrTable *table_of(const TraceAnswer *answer, const char *first)
 {
-    const char *compared[COLUMNS] = {first, "kernels", "measured (ms)", "predicted (ms)", "error"};
+    const char *compared[COLUMNS] = {first, "kernels", "measured (ms)",
+                                     answer->recorded ? "beside (ms)" : "predicted (ms)",
+                                     answer->recorded ? "change" : "error"};
     const char *alone[COLUMNS] = {first, "kernels", "ms a step", "of the step", ""};
     return orr_table_new(answer->compared ? compared : alone, answer->compared ? COLUMNS : COLUMNS - 1);
 }
@@ -92,7 +94,7 @@ static void write_head(const TraceAnswer *answer, GString *out)
         orr_text_seconds(step, answer->predicted.step_s);
         g_string_printf(what, "%s, %+.1f %%", step,
                         100 * error_frac(answer->measured.step_s, answer->predicted.step_s));
-        report_page_entry(out, "predicted", LABEL_COLUMN, what->str);
+        report_page_entry(out, answer->recorded ? "beside" : "predicted", LABEL_COLUMN, what->str);
     }
     g_string_append_c(out, '\n');
 }
@@ -116,7 +118,7 @@ static void write_classes(const TraceAnswer *answer, GString *out)
         return;
     report_page_say(out, 2, "The classes' differences come to %.3f ms in sum, %.3f ms in size.",
                     answer->error_s * MS_PER_S, answer->absolute_s * MS_PER_S);
-    if (answer->cancelled)
+    if (answer->cancelled && !answer->recorded)
         report_page_say(out, 2, "The sum of all kernels is right by cancellation.");
     g_string_append_c(out, '\n');
 }
@@ -148,7 +150,10 @@ static void write_ops(const TraceAnswer *answer, GString *out)
     finish_table(table, out);
     if (answer->compared)
         report_page_say(
-            out, 2, "Met by no predicted op: %.3f ms measured. Met by no measured one: %.3f ms predicted.",
+            out, 2,
+            answer->recorded
+                ? "Kernels of the trace alone: %.3f ms. Of the one beside it alone: %.3f ms."
+                : "Met by no predicted op: %.3f ms measured. Met by no measured one: %.3f ms predicted.",
             answer->unmatched_measured_s * MS_PER_S, answer->unmatched_predicted_s * MS_PER_S);
 }
 
@@ -192,13 +197,23 @@ void trace_answer_text(const TraceAnswer *answer, GString *out)
 
 /* --- JSON --- */
 
+static const char *other_key(const TraceAnswer *answer)
+{
+    return answer->recorded ? "beside_s" : "predicted_s";
+}
+
+static const char *change_key(const TraceAnswer *answer)
+{
+    return answer->recorded ? "change_frac" : "error_frac";
+}
+
 static void json_pair(OrrJsonWriter *w, const TraceAnswer *answer, double measured_s, double predicted_s)
 {
     orr_jw_number(w, "measured_s", measured_s);
     if (!answer->compared)
         return;
-    orr_jw_number(w, "predicted_s", predicted_s);
-    orr_jw_number(w, "error_frac", error_frac(measured_s, predicted_s));
+    orr_jw_number(w, other_key(answer), predicted_s);
+    orr_jw_number(w, change_key(answer), error_frac(measured_s, predicted_s));
 }
 
 static void json_classes(OrrJsonWriter *w, const TraceAnswer *answer)
@@ -239,7 +254,8 @@ static void json_ops(OrrJsonWriter *w, const TraceAnswer *answer)
         json_pair(w, answer, row->measured_s, row->predicted_s);
         orr_jw_number(w, "kernels", row->measured_kernels);
         if (answer->compared)
-            orr_jw_number(w, "predicted_kernels", row->predicted_kernels);
+            orr_jw_number(w, answer->recorded ? "beside_kernels" : "predicted_kernels",
+                          row->predicted_kernels);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
@@ -267,8 +283,10 @@ void trace_answer_json(const TraceAnswer *answer, GString *out)
     if (answer->compared) {
         orr_jw_begin(&w, "unmatched", '{');
         orr_jw_number(&w, "measured_s", answer->unmatched_measured_s);
-        orr_jw_number(&w, "predicted_s", answer->unmatched_predicted_s);
+        orr_jw_number(&w, other_key(answer), answer->unmatched_predicted_s);
         orr_jw_end(&w, '}');
+    }
+    if (answer->compared && !answer->recorded) {
         orr_jw_number(&w, "error_s", answer->error_s);
         orr_jw_number(&w, "absolute_error_s", answer->absolute_s);
         orr_jw_bool(&w, "cancelled", answer->cancelled);
@@ -298,7 +316,8 @@ static void csv_row(OrrTable *table, const TraceAnswer *answer, const char *sect
 
 void trace_answer_csv(const TraceAnswer *answer, GString *out)
 {
-    const char *headers[] = {"section", "key", "kernels", "measured_s", "predicted_s", "error_frac"};
+    const char *headers[] = {"section",         "key", "kernels", "measured_s", other_key(answer),
+                             change_key(answer)};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     csv_row(table, answer, "step", "step", NAN, answer->measured.step_s, answer->predicted.step_s);
     for (int kind = 0; kind < TRACE_CLASSES; kind++)

@@ -166,6 +166,42 @@ static void test_orders_come_back(void)
     cli_scratch_free(folder);
 }
 
+/* What stands beside a trace: another one, a whole step, one pass. */
+static void test_trace_beside(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *trace = g_build_filename(folder, "t.json", NULL),
+                    *other = g_build_filename(folder, "other.json", NULL);
+    const struct {
+        const char *words[8], *expect;
+    } refused[] = {
+        {{"trace", trace, "--beside", other, "--scenario", "fsdp_8b_8h100"}, "either --scenario or --beside"},
+        {{"trace", trace, "--beside", "no/such/trace"}, "no/such/trace"},
+        {{"trace", trace, "--pass", "forward"}, "--scenario"},
+        {{"trace", trace, "--scenario", "fsdp_8b_8h100", "--pass", "sideways"}, "\"forward\""},
+        {{"trace", trace, "--scenario", "fsdp_8b_8h100", "--pass", "pair"}, "no such pass"},
+    };
+    CliRun run = cli_run(NULL, CLI_WORDS("run", "fsdp_8b_8h100", "--trace-kernels", trace));
+    cli_assert_done(&run, "run --trace-kernels");
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("run", "fsdp_8b_8h100", "--trace-kernels", other));
+    cli_assert_done(&run, "run --trace-kernels once more");
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("trace", trace, "--beside", other, "--format", "json"));
+    cli_assert_done(&run, "trace --beside");
+    g_assert_nonnull(strstr(run.out, "\"change_frac\": 0"));
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("trace", trace, "--scenario", "fsdp_8b_8h100", "--pass", "forward"));
+    cli_assert_done(&run, "trace --pass");
+    cli_run_clear(&run);
+    for (gsize i = 0; i < G_N_ELEMENTS(refused); i++) {
+        run = cli_run(NULL, refused[i].words);
+        cli_assert_refused(&run, refused[i].expect, refused[i].expect);
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(folder);
+}
+
 /* The kernels of a step as a profiler's trace, packed, and read back beside the same scenario. */
 static void test_trace_kernels(void)
 {
@@ -213,6 +249,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/exports/orders-come-back", test_orders_come_back);
     g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
     g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
+    g_test_add_func("/cli/exports/trace_beside", test_trace_beside);
     g_test_add_func("/cli/exports/trace_kernels", test_trace_kernels);
     return g_test_run();
 }

@@ -196,6 +196,45 @@ static void test_by_order(void)
     trace_rank_free(measured);
 }
 
+/* Two recordings: products by their sizes whatever their kernels are, all else by the kernel's name; the mean of the other's
+ * ranks. */
+static void test_beside(void)
+{
+    TraceRank *before = trace_rank_new("before"), *after[2];
+    g_autoptr(GPtrArray) ranks = g_ptr_array_new(), others = g_ptr_array_new();
+    g_ptr_array_add(ranks, before);
+    add_product(before, "[[8,4],[4,2]]", 0, 10);
+    add(before, "gelu", TRACE_ELEMENTWISE, 10, 4, -1);
+    add(before, "copy", TRACE_ELEMENTWISE, 14, 3, -1);
+    for (int i = 0; i < 2; i++) {
+        after[i] = trace_rank_new("after");
+        g_ptr_array_add(others, after[i]);
+        add_product(after[i], "[[8,4],[4,2]]", 0, 6 + 2 * i);
+        add(after[i], "gelu", TRACE_ELEMENTWISE, 8, 5, -1);
+        add(after[i], "fused", TRACE_ELEMENTWISE, 13, 1, -1);
+    }
+    TraceAnswer answer = trace_answer_beside(ranks, others);
+    g_autoptr(GString) text = g_string_new(NULL), json = g_string_new(NULL), csv = g_string_new(NULL);
+    is_us(find_row(&answer, "products 8x2x4")->predicted_s, 7);
+    is_us(find_row(&answer, "elementwise gelu")->measured_s, 4);
+    is_us(find_row(&answer, "elementwise gelu")->predicted_s, 5);
+    is_us(answer.unmatched_measured_s, 3);
+    is_us(answer.unmatched_predicted_s, 1);
+    is_us(answer.predicted.step_s, 14);
+    trace_answer_text(&answer, text);
+    trace_answer_json(&answer, json);
+    trace_answer_csv(&answer, csv);
+    g_assert_nonnull(strstr(text->str, "beside (ms)"));
+    g_assert_null(strstr(text->str, "predicted"));
+    g_assert_null(strstr(json->str, "predicted"));
+    g_assert_nonnull(strstr(json->str, "\"change_frac\": -0.3"));
+    g_assert_nonnull(strstr(csv->str, "measured_s,beside_s,change_frac"));
+    trace_answer_clear(&answer);
+    trace_rank_free(before);
+    trace_rank_free(after[0]);
+    trace_rank_free(after[1]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -204,5 +243,6 @@ int main(int argc, char **argv)
     g_test_add_func("/study/trace/steps", test_steps);
     g_test_add_func("/study/trace/answer", test_answer);
     g_test_add_func("/study/trace/by-order", test_by_order);
+    g_test_add_func("/study/trace/beside", test_beside);
     return g_test_run();
 }

@@ -91,6 +91,36 @@ static void test_order(void)
     }
 }
 
+/* One pass alone lasts as long as its span, and its kernels are those of that time in the whole step. */
+static void test_pass(void)
+{
+    static const SimTag tags[] = {SIM_TAG_FORWARD, SIM_TAG_BACKWARD, SIM_TAG_FORWARD_BACKWARD};
+    Run *run = run_example("deepseek-v3-pair", NULL, &spans);
+    const int middle = run->report.plan.shape.ranks / 2;
+    TraceRank *whole = trace_predict(&run->report, middle);
+    for (gsize i = 0; i < G_N_ELEMENTS(tags); i++) {
+        TraceRank *pass = trace_predict_pass(&run->report, middle, tags[i]);
+        const TraceStep step = g_array_index(pass->steps, TraceStep, 0);
+        double all_s[TRACE_CLASSES] = {0};
+        for (guint k = 0; k < whole->kernels->len; k++) {
+            const TraceKernel *kernel = trace_kernel(whole, k);
+            if (kernel->begin_ps >= step.begin_ps && kernel->begin_ps < step.end_ps)
+                all_s[trace_kernel_class(whole, kernel)] += (double)kernel->dur_ps * 1e-12;
+        }
+        const TraceSums sums = trace_sums(pass);
+        g_assert_cmpfloat_with_epsilon(sums.step_s, (double)(step.end_ps - step.begin_ps) * 1e-12, 1e-9);
+        g_assert_cmpfloat_with_epsilon(sums.class_s[TRACE_PRODUCTS], all_s[TRACE_PRODUCTS], 1e-9);
+        g_assert_cmpfloat_with_epsilon(sums.class_s[TRACE_ATTENTION], all_s[TRACE_ATTENTION], 1e-9);
+        g_assert_cmpfloat(sums.class_s[TRACE_ALL_TO_ALL], >, 0);
+        trace_rank_free(pass);
+    }
+    trace_rank_free(whole);
+    run_free(run);
+    run = run_example("fsdp_8b_8h100", NULL, &spans);
+    g_assert_null(trace_predict_pass(&run->report, 0, SIM_TAG_FORWARD_BACKWARD));
+    run_free(run);
+}
+
 typedef struct Sums {
     double class_s[2]; /* products, attention */
 } Sums;
@@ -137,6 +167,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/study/trace_predict/round_trip", test_round_trip);
     g_test_add_func("/study/trace_predict/order", test_order);
+    g_test_add_func("/study/trace_predict/pass", test_pass);
     g_test_add_func("/study/trace_predict/kernels", test_kernels);
     g_test_add_func("/study/trace_predict/rank", test_rank);
     return g_test_run();
