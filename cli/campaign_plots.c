@@ -77,6 +77,12 @@ bool cli_plot_goodput(ApiSimulation *simulation, const char *where, const PlotTa
     if (!give_faults(simulation, &spec, &report, error) ||
         !campaign_prepare(&report, where, &options, &campaign, error))
         return false;
+    if (isinf(campaign.run.rates.mtbf_s))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: --what goodput: nothing fails at random, so that goodput is the same on any number "
+            "of GPUs; give faults with rates (orrery help faults)",
+            where);
     const SpecCheckpoint own = spec->faults.checkpoint;
     const int per_node = spec->cluster.gpus_per_node, nodes = spec->cluster.nodes;
     int series = 0;

@@ -18,6 +18,7 @@ typedef struct PlotArgs {
     };
     char *vary, *what;
     gboolean svg;
+    char *width;
 } PlotArgs;
 
 /* "gpt3-175b-plots" for scenarios/examples/gpt3-175b.json. */
@@ -75,6 +76,21 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
                 names[n]);
         *ret_bits |= 1u << i;
     }
+    return true;
+}
+
+static bool read_width(const PlotArgs *args, int *ret_pixels, GError **error)
+{
+    guint64 pixels = 0;
+    if (args->width == NULL)
+        return true;
+    if (args->svg)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--width is of a PNG: an SVG fits any width; leave --svg or --width out");
+    if (!g_ascii_string_to_unsigned(args->width, 10, 300, 6000, &pixels, NULL))
+        return orr_fail(error, ORR_ERROR_INPUT, "--width: \"%s\" is no whole number from 300 to 6000",
+                        args->width);
+    *ret_pixels = (int)pixels;
     return true;
 }
 
@@ -189,7 +205,8 @@ static bool run(const CliArgs *common, GError **error)
 {
     const PlotArgs *args = (const PlotArgs *)common;
     unsigned bits = 0;
-    if (!read_what(args->what, &bits, error))
+    int width = 0;
+    if (!read_what(args->what, &bits, error) || !read_width(args, &width, error))
         return false;
     const char *scenario = common->words != NULL ? common->words[0] : NULL;
     const bool step = shows_step(bits);
@@ -201,7 +218,7 @@ static bool run(const CliArgs *common, GError **error)
                         "plot: a fabric is drawn from --cluster and --ranks, not from a scenario or --vary");
     g_autofree char *folder = common->output != NULL ? g_strdup(common->output) : default_folder(scenario);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
-    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
+    const PlotTarget target = {.folder = folder, .svg = args->svg, .width = width, .files = files};
     if ((step && !plot_step(args, bits, &target, error)) || !draw_fabrics(args, bits, &target, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
@@ -231,6 +248,8 @@ static const CliFlag flags[] = {
      "topology: the link between two vertices fails, or has this part of its rate; repeatable"},
     MACHINE("op", op, "NAME", "busbw: the collective (all-reduce)"),
     MACHINE("bytes", bytes, "SIZES", "busbw: 1KiB..1GiB (doubling) or a list"),
+    {"width", CLI_FLAG_TEXT, offsetof(PlotArgs, width), "PIXELS",
+     "of a PNG, 300 to 6000 (default: 1200), text and lines with it; an SVG fits any width"},
     {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
 };
 
@@ -248,6 +267,7 @@ const CliCommand cli_command_plot = {
             "topology (a fabric) and busbw (bus bandwidth of what "
             "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
             "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
+            "  orrery plot gpt3.json --width 2400\n"
             "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
             "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
             "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"

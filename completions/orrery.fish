@@ -135,6 +135,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plot' -l rate -x -d 'topology
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l fail -x -d 'topology: the link between two vertices fails, or has this part of its rate; repeatable'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l op -x -d 'busbw: the collective (all-reduce)'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l bytes -x -d 'busbw: 1KiB..1GiB (doubling) or a list'
+complete -c orrery -n '__fish_seen_subcommand_from plot' -l width -x -d 'of a PNG, 300 to 6000 (default: 1200), text and lines with it; an SVG fits any width'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l svg -d 'SVG instead of PNG'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'

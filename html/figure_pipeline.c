@@ -4,13 +4,14 @@
 #include "html/csv.h"
 #include "html/figures.h"
 #include "html/svg.h"
+#include "plots/colours.h"
 #include "plots/data.h"
 
-#define MAX_LANES   64
-#define MANY_BOXES  30000   /* above: boxes become columns */
-#define MOST_PASSES 20000   /* above: the pointer is told nothing */
-#define ALL_COLUMNS 60000.0 /* over all lanes */
-#define DIGIT       7.5     /* width of a digit */
+#define MAX_LANES     64
+#define MANY_BOXES    30000 /* above: shares of each moment */
+#define MOST_PASSES   20000 /* above: the pointer is told nothing */
+#define SHARE_COLUMNS 400
+#define DIGIT         7.5 /* width of a digit */
 
 typedef struct Columns {
     int rank, band, start, end, kind, microbatch, pass_start, pass_end, stage;
@@ -88,39 +89,38 @@ static void add_boxes(Drawing *drawing, GString **paths)
     }
 }
 
-/* Too many boxes: each lane is cut into columns, which show what lasts longest in them; neighbours alike join. */
-static void add_columns(Drawing *drawing, GString **paths)
+/* "M12.3 45" or "L12.3 45": a corner of a band of shares. */
+static void corner(GString *path, const HtmlSvg *svg, double x, double y, bool first)
 {
-    const Columns *at = &drawing->at;
+    g_string_append_c(path, first ? 'M' : 'L');
+    html_number(path, svg->left + (svg->right - svg->left) * x, 2);
+    g_string_append_c(path, ' ');
+    html_number(path, y, 1);
+}
+
+/* Too many boxes: how much of each moment of a lane's compute goes into each kind, stacked. */
+static void add_shares(Drawing *drawing, GString **paths)
+{
     const PlotTimeline *timeline = drawing->timeline;
-    const int columns = (int)(ALL_COLUMNS / (2.0 * timeline->lanes)), kinds = timeline->kind_count;
-    const double width = (drawing->svg.right - drawing->svg.left) / columns;
-    g_autofree float *share = g_new0(float, (gsize)columns *(gsize)(kinds * timeline->lanes) * 2);
-    for (int row = 0; row < drawing->csv->rows; row++) {
-        const int lane = (int)html_csv_number(drawing->csv, row, at->rank) / timeline->lane_step;
-        const double from = html_csv_number(drawing->csv, row, at->start) / timeline->end * columns;
-        const double to = html_csv_number(drawing->csv, row, at->end) / timeline->end * columns;
-        float *lane_share = share + (gsize)((lane * 2 + !is_tall(drawing, row)) * columns) * (gsize)kinds;
-        for (int i = (int)from; i < columns && i < to; i++)
-            lane_share[i * kinds + kind_of_row(drawing, row)] += (float)(MIN(to, i + 1) - MAX(from, i));
-    }
-    for (int band = 0; band < 2 * timeline->lanes; band++) {
-        const double y = drawing->svg.top + (band / 2 + (band % 2 == 0 ? 0.04 : 0.73)) * drawing->lane_height;
-        const float *band_share = share + (gsize)(band * columns) * (gsize)kinds;
-        for (int i = 0, run = 0, before = -1; i <= columns; i++) {
-            int most = -1;
-            for (int kind = 0; i < columns && kind < kinds; kind++)
-                if (band_share[i * kinds + kind] > (most < 0 ? 0.3F : band_share[i * kinds + most]))
-                    most = kind;
-            if (i < columns && most == before)
-                continue;
-            if (before >= 0)
-                box(paths[before], drawing->svg.left + run * width, y, (i - run) * width,
-                    (band % 2 == 0 ? 0.66 : 0.16) * drawing->lane_height);
-            run = i;
-            before = most;
+    PlotShares shares = plot_shares(timeline, SHARE_COLUMNS);
+    int columns[SHARE_COLUMNS];
+    for (int i = 0; i < shares.lanes * shares.kinds; i++) {
+        const int lane = i / shares.kinds, kind = i % shares.kinds;
+        const int count = plot_shares_points(&shares, lane, kind, columns);
+        const double bottom = drawing->svg.top + (lane + 0.86) * drawing->lane_height;
+        for (int at = 0; at < 2 * count; at++) {
+            const int column = columns[at < count ? at : 2 * count - 1 - at];
+            const double x = column == 0                   ? 0
+                             : column + 1 == SHARE_COLUMNS ? 1
+                                                           : (column + 0.5) / SHARE_COLUMNS;
+            double low = 0, high = 0;
+            plot_shares_band(&shares, lane, kind, column, &low, &high);
+            corner(paths[kind], &drawing->svg, x,
+                   bottom - 0.82 * drawing->lane_height * (at < count ? high : low), at == 0);
         }
+        g_string_append(paths[kind], count > 0 ? "z" : "");
     }
+    plot_shares_clear(&shares);
 }
 
 static void add_numbers(Drawing *drawing)
@@ -144,6 +144,7 @@ static void add_lanes(Drawing *drawing)
 {
     HtmlSvg *svg = &drawing->svg;
     const PlotTimeline *timeline = drawing->timeline;
+    const bool crowded = drawing->csv->rows > MANY_BOXES;
     const int every = timeline->lanes > 32 ? 4 : timeline->lanes > 16 ? 2 : 1;
     for (int lane = 0; lane < timeline->lanes; lane++) {
         const double y = svg->top + lane * drawing->lane_height;
@@ -152,7 +153,7 @@ static void add_lanes(Drawing *drawing)
         g_string_append(svg->out, "<rect class=\"idle\"");
         g_string_append_printf(svg->out, " x=\"%.0f\" y=\"%.1f\" width=\"%.0f\" height=\"%.1f\"/>\n",
                                svg->left, y + 0.04 * drawing->lane_height, svg->right - svg->left,
-                               0.66 * drawing->lane_height);
+                               (crowded ? 0.82 : 0.66) * drawing->lane_height);
         if (lane % every == 0)
             html_svg_text(svg, svg->left - 8, y + 0.37 * drawing->lane_height + 4, "end", "tick", name);
     }
@@ -197,12 +198,12 @@ static void draw(Drawing *drawing)
     for (int i = 0; i < timeline->kind_count; i++)
         paths[i] = g_string_new(NULL);
     if (drawing->csv->rows > MANY_BOXES)
-        add_columns(drawing, paths);
+        add_shares(drawing, paths);
     else
         add_boxes(drawing, paths);
     add_lanes(drawing);
     for (int i = 0; i < timeline->kind_count; i++) {
-        g_string_append_printf(out, "<path fill=\"%s\" d=\"%s\"/>\n", timeline->kinds[i]->colour,
+        g_string_append_printf(out, "<path fill=\"%s\" d=\"%s\"/>\n", plot_colour(timeline->kinds[i]->label),
                                paths[i]->str);
         g_string_free(paths[i], TRUE);
     }
@@ -216,7 +217,7 @@ static void write_legend(const PlotTimeline *timeline, GString *out)
 {
     const char *colours[PLOT_KINDS + 1], *labels[PLOT_KINDS + 1];
     for (int i = 0; i < timeline->kind_count; i++) {
-        colours[i] = timeline->kinds[i]->colour;
+        colours[i] = plot_colour(timeline->kinds[i]->label);
         labels[i] = timeline->kinds[i]->label;
     }
     colours[timeline->kind_count] = "var(--idle)";
@@ -247,7 +248,7 @@ void html_pipeline(const Report *report, GString *out)
         "streams. "
         "Ranks are idle for %.1f %% of the step on average.%s",
         report->bubble_frac * 100.0,
-        csv.rows > MANY_BOXES ? " So many passes that each column shows what lasts longest in it." : "");
+        csv.rows > MANY_BOXES ? " So many passes that each moment shows their shares." : "");
     html_figure_begin(&drawing.svg, "pipeline", "The step, rank by rank", caption, true);
     write_legend(&timeline, out);
     html_svg_begin(&drawing.svg, "timeline of the pipeline", true);

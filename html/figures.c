@@ -5,6 +5,7 @@
 
 #include "html/csv.h"
 #include "html/svg.h"
+#include "plots/colours.h"
 #include "plots/data.h"
 #include "report/parts.h"
 
@@ -17,24 +18,6 @@ static const char *const memory_columns[MEMORY_KINDS] = {"weights_gib",   "gradi
                                                          "workspace_gib", "reserved_besides_gib"};
 static const char *const memory_labels[MEMORY_KINDS] = {"weights",     "gradients", "optimizer",
                                                         "activations", "workspace", "reserved besides"};
-static const char *const memory_colours[MEMORY_KINDS] = {"#0072B2", "#56B4E9", "#7A6A9B",
-                                                         "#E69F00", "#CC79A7", "#B8B8B8"};
-
-/* A colour a loss of the waterfall and a part of the step. */
-static const char *colour_of(const char *label)
-{
-    static const char *const colours[][2] = {
-        {"compute", "#0072B2"},       {"kernel loss", "#56B4E9"},  {"recompute", "#F0E442"},
-        {"tensor comm", "#E69F00"},   {"context comm", "#B36B00"}, {"expert comm", "#F5C77E"},
-        {"pipeline comm", "#009E73"}, {"data comm", "#CC79A7"},    {"offload", "#7F5F3F"},
-        {"optimizer", "#7A6A9B"},     {"other", "#D55E00"},        {"bubble", "#A0A0A0"},
-        {"slow GPUs", "#8C2D04"},     {"input", "#525252"},        {"longest texts", "#AA4499"}};
-    for (gsize i = 0; i < G_N_ELEMENTS(colours); i++)
-        if (g_str_equal(label, colours[i][0]))
-            return colours[i][1];
-    return "#0072B2";
-}
-
 /* --- from the peak to the MFU --- */
 
 enum { WATERFALL_ROW = 30 };
@@ -48,7 +31,7 @@ static void draw_waterfall(HtmlSvg *svg, const HtmlCsv *csv)
         const double x = html_svg_x(svg, html_csv_number(csv, i, low));
         const double end = html_svg_x(svg, html_csv_number(csv, i, high)), y = svg->top + i * WATERFALL_ROW;
         html_svg_rect(svg, x, y + 4, MAX(end - x, 0.5), WATERFALL_ROW - 8,
-                      colour_of(html_csv_text(csv, i, label)), NULL);
+                      plot_colour(html_csv_text(csv, i, label)), NULL);
         html_svg_text(svg, svg->left - 10, y + 19, "end", "label", html_csv_text(csv, i, label));
         html_svg_text(svg, end + 6, y + 19, "start", "value", html_csv_text(csv, i, shown));
     }
@@ -112,7 +95,7 @@ void html_split(const Report *report, GString *out)
         const double share = (double)times[i].ps / (double)report->step_ps;
         if (share < 0.0005)
             continue;
-        colours[count] = colour_of(times[i].label);
+        colours[count] = plot_colour(times[i].label);
         g_ptr_array_add(texts, g_strdup_printf("%s %.1f %%", times[i].label, share * 100));
         labels[count] = g_ptr_array_index(texts, texts->len - 1);
         count++;
@@ -123,13 +106,21 @@ void html_split(const Report *report, GString *out)
         const double from = html_svg_x(&svg, x), to = html_svg_x(&svg, x + (double)times[i].ps);
         x += (double)times[i].ps;
         if (times[i].ps > 0)
-            html_svg_rect(&svg, from, svg.top, to - from, svg.bottom - svg.top, colour_of(times[i].label),
+            html_svg_rect(&svg, from, svg.top, to - from, svg.bottom - svg.top, plot_colour(times[i].label),
                           times[i].label);
     }
     html_figure_end(&svg);
 }
 
 /* --- memory --- */
+
+static void memory_legend(GString *out, int kinds)
+{
+    const char *colours[MEMORY_KINDS];
+    for (int i = 0; i < kinds; i++)
+        colours[i] = plot_colour(memory_labels[i]);
+    html_legend(out, colours, memory_labels, kinds);
+}
 
 static void capacity_line(HtmlSvg *svg, double capacity_gib)
 {
@@ -177,8 +168,8 @@ static void add_area(HtmlSvg *svg, const HtmlCsv *csv, int first, int last, int 
         if (row + 1 < last)
             g_string_append_c(above, 'L');
     }
-    g_string_append_printf(svg->out, "<path fill=\"%s\" d=\"%s%sz\"/>\n", memory_colours[kind], above->str,
-                           below->str);
+    g_string_append_printf(svg->out, "<path fill=\"%s\" d=\"%s%sz\"/>\n", plot_colour(memory_labels[kind]),
+                           above->str, below->str);
 }
 
 static void levels_figure(const Report *report, double top_gib, GString *out)
@@ -190,7 +181,7 @@ static void levels_figure(const Report *report, double top_gib, GString *out)
     g_autofree char *caption =
         g_strdup_printf("Memory of pipeline rank %d, the fullest, by what holds it.", levels.fullest);
     html_figure_begin(&svg, "memory", "Memory over the step", caption, true);
-    html_legend(out, memory_colours, memory_labels, kinds);
+    memory_legend(out, kinds);
     html_svg_begin(&svg, "memory over the step", true);
     html_svg_axis_y(&svg, "GiB");
     for (int kind = 0; kind < kinds; kind++)
@@ -218,7 +209,8 @@ static void draw_stages(HtmlSvg *svg, const HtmlCsv *csv, double capacity_gib)
             const double gib = html_csv_number(csv, row, html_csv_column(csv, memory_columns[kind]));
             g_autofree char *title = g_strdup_printf("rank %d: %s %.2f GiB", row, memory_labels[kind], gib);
             html_svg_rect(svg, x, html_svg_y(svg, level + gib), width,
-                          html_svg_y(svg, level) - html_svg_y(svg, level + gib), memory_colours[kind], title);
+                          html_svg_y(svg, level) - html_svg_y(svg, level + gib),
+                          plot_colour(memory_labels[kind]), title);
             level += gib;
         }
         if (row % every == 0)
@@ -240,7 +232,7 @@ static void stages_figure(const Report *report, double top_gib, GString *out)
         "What fills one GPU of each pipeline rank when it is fullest; reserved besides: allocator and "
         "context.",
         false);
-    html_legend(out, memory_colours, memory_labels, MEMORY_KINDS);
+    memory_legend(out, MEMORY_KINDS);
     draw_stages(&svg, &csv, report->capacity_bytes / GIB);
     html_svg_end(&svg);
     draw_stages(&narrow, &csv, report->capacity_bytes / GIB);

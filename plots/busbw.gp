@@ -2,14 +2,13 @@
 # busbw_gb_per_s, algorithm, protocol.
 width = 1200
 height = 640
+edge = 0.075
 load style
 set datafile columnheaders
 set lmargin at screen 0.075
 set rmargin at screen 0.84
 set bmargin at screen 66.0 / height
 set tmargin at screen 1.0 - 84.0 / height
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set logscale x 2
 set xrange [least:most]
 set yrange [0:best * 1.08]

@@ -26,8 +26,7 @@ static void add_row(GString *csv, const double *values, int count)
 static bool draw(PlotJob *job, const char *title, const char *caption, const PlotTarget *target,
                  GError **error)
 {
-    plot_set_text(job, "heading", title);
-    plot_set_text(job, "caption", caption);
+    plot_set_heading(job, title, caption);
     const bool ok = plot_job_run(job, target, error);
     plot_job_clear(job);
     return ok;

@@ -8,18 +8,26 @@
 
 /* What a box of the timeline shows. */
 typedef struct PlotKind {
-    const char *label, *colour; /* "forward", "#0072B2" */
-    bool dark;                  /* numbers on it are white */
-    bool pass;                  /* of a micro-batch's own work: carries its number */
+    const char *label; /* "forward": plots/colours.h has its colour */
+    bool dark;         /* numbers on it are white */
+    bool pass;         /* of a micro-batch's own work: carries its number */
 } PlotKind;
 
 enum { PLOT_KINDS = 13 };
+
+typedef struct PlotBox {
+    const PlotKind *kind;
+    int lane;
+    bool compute; /* of the compute stream */
+    double start, end;
+} PlotBox;
 
 /* One lane a pipeline rank: its first replica. Columns of `csv`: rank, band (compute | other), start, end, kind, stage,
  * microbatch (both -1: none), pass_start, pass_end: of the whole pass that the box is a part of. An op of several parts
  * is cut into them in a fixed order, as long as they last. */
 typedef struct PlotTimeline {
     GString *csv;
+    GArray *boxes;        /* PlotBox: the same */
     int lanes, lane_step; /* every lane_step-th pipeline rank is shown */
     const char *unit;
     double unit_s, end; /* of the step, in units */
@@ -30,6 +38,23 @@ typedef struct PlotTimeline {
 /* Needs spans. At most `most_lanes` lanes. */
 PlotTimeline plot_timeline(const Report *report, int most_lanes);
 void plot_timeline_clear(PlotTimeline *timeline);
+
+/* Too many boxes to tell apart at the size of a screen, or to keep a drawing of each below 1 MB. */
+bool plot_crowded(const PlotTimeline *timeline);
+
+/* What the compute of each lane goes into over the step: a share a kind of each of `columns` equal parts. */
+typedef struct PlotShares {
+    int lanes, columns, kinds; /* kinds in the order of the timeline's */
+    float *share;              /* [lanes x columns x kinds] */
+} PlotShares;
+
+PlotShares plot_shares(const PlotTimeline *timeline, int columns);
+void plot_shares_clear(PlotShares *shares);
+/* Where a kind's share begins and ends when kinds are stacked, 0 to 1. */
+void plot_shares_band(const PlotShares *shares, int lane, int kind, int column, double *ret_low,
+                      double *ret_high);
+/* Columns [columns] that its outline needs, in order: what stays level needs none; 0: nothing to be seen. */
+int plot_shares_points(const PlotShares *shares, int lane, int kind, int *ret_columns);
 
 /* Memory over the step, rank after rank: rank, time, then GiB of each kind and in total. Needs levels. At most
  * `most_ranks` pipeline ranks, evenly spread, the fullest among them. */

@@ -14,18 +14,26 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/shown.h"
+#include "plots/colours.h"
 
 extern char **environ;
 
 void plot_job_init(PlotJob *job, const char *name)
 {
-    *job = (PlotJob){.name = name, .csv = g_string_new(NULL), .parameters = g_string_new(NULL)};
+    *job = (PlotJob){.name = name,
+                     .csv = g_string_new(NULL),
+                     .parameters = g_string_new(NULL),
+                     .heading = g_string_new(name),
+                     .caption = g_string_new(NULL)};
 }
 
 void plot_job_clear(PlotJob *job)
 {
     g_string_free(job->csv, TRUE);
     g_string_free(job->parameters, TRUE);
+    g_string_free(job->heading, TRUE);
+    g_string_free(job->caption, TRUE);
     if (job->extra_csv != NULL)
         g_string_free(job->extra_csv, TRUE);
 }
@@ -59,6 +67,14 @@ void plot_set_number(PlotJob *job, const char *name, double value)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE];
     g_string_append_printf(job->parameters, "%s = %s\n", name, g_ascii_dtostr(number, sizeof number, value));
+}
+
+void plot_set_heading(PlotJob *job, const char *heading, const char *caption)
+{
+    plot_set_text(job, "heading", heading);
+    plot_set_text(job, "caption", caption);
+    g_string_assign(job->heading, heading);
+    g_string_assign(job->caption, caption);
 }
 
 void plot_csv_text(GString *csv, const char *text)
@@ -206,6 +222,38 @@ static bool put_file(const PlotTarget *target, const char *name, const char *end
     return true;
 }
 
+/* What plots/colours.h says, as two lists of words: names, and their codes as decimal numbers. */
+static void set_colours(PlotJob *job)
+{
+    g_autoptr(GString) names = g_string_new(NULL), codes = g_string_new(NULL);
+    for (int i = 0; i < PLOT_COLOURS; i++) {
+        g_string_append_printf(names, "\"%s\" ", plot_colours[i].word);
+        g_string_append_printf(codes, "%" G_GUINT64_FORMAT " ",
+                               g_ascii_strtoull(plot_colours[i].code + 1, NULL, 16));
+    }
+    plot_set_text(job, "colour_words", names->str);
+    plot_set_text(job, "colour_codes", codes->str);
+}
+
+/* gnuplot's <title> and <desc> name gnuplot: the picture's own words take their place. Edges are smooth, as in a PNG: thin
+ * boxes that snap to pixels come and go. */
+static char *describe_svg(char *svg, const PlotJob *job, gsize *length)
+{
+    const char *title = strstr(svg, "<title>"), *end = strstr(svg, "</desc>");
+    if (title == NULL || end == NULL || end < title)
+        return svg;
+    g_autofree char *heading = orr_shown(job->heading->str, ' ', "");
+    g_autofree char *caption = orr_shown(job->caption->str, ' ', "");
+    g_autofree char *said = g_markup_printf_escaped("<title>%s</title>\n<desc>%s</desc>", heading, caption);
+    GString *out = g_string_new_len(svg, title - svg);
+    g_string_append(out, said);
+    g_string_append(out, end + strlen("</desc>"));
+    g_string_replace(out, " shape-rendering='crispEdges'", "", 0);
+    *length = out->len;
+    g_free(svg);
+    return g_string_free(out, FALSE);
+}
+
 /* Draws in `scratch`; on success the picture's bytes. */
 static char *draw(const PlotJob *job, const PlotTarget *target, const char *scratch, Guard *guard,
                   gsize *ret_length, GError **error)
@@ -226,6 +274,8 @@ static char *draw(const PlotJob *job, const PlotTarget *target, const char *scra
     plot_set_text(&paths, "extra", extra);
     plot_set_text(&paths, "picture", picture);
     plot_set_number(&paths, "svg", target->svg ? 1 : 0);
+    plot_set_number(&paths, "pixels", target->width);
+    set_colours(&paths);
     const bool ready =
         orr_file_write(parameters, paths.parameters->str, paths.parameters->len, error) &&
         orr_file_write(data, job->csv->str, job->csv->len, error) &&
@@ -239,6 +289,8 @@ static char *draw(const PlotJob *job, const PlotTarget *target, const char *scra
         g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "gnuplot drew no %s plot", job->name);
         return NULL;
     }
+    if (target->svg)
+        bytes = describe_svg(bytes, job, ret_length);
     return bytes;
 }
 
@@ -277,6 +329,6 @@ bool plot_job_run(const PlotJob *job, const PlotTarget *target, GError **error)
         return false;
     return put_file(target, job->name, target->svg ? ".svg" : ".png", picture, length, error) &&
            put_file(target, job->name, ".csv", job->csv->str, job->csv->len, error) &&
-           (job->extra_csv == NULL ||
+           (job->extra_name == NULL ||
             put_file(target, job->extra_name, ".csv", job->extra_csv->str, job->extra_csv->len, error));
 }

@@ -97,8 +97,7 @@ bool plot_topology(const PlotFabric *fabric, const PlotTarget *target, GError **
     add_vertices(&job, fabric);
     add_frame(&job, fabric);
     g_autofree char *inside = rates(fabric, false), *across = rates(fabric, true);
-    plot_set_text(&job, "heading", fabric->title);
-    plot_set_text(&job, "caption", fabric->caption);
+    plot_set_heading(&job, fabric->title, fabric->caption);
     plot_set_number(&job, "inside", (double)strlen(inside));
     plot_set_number(&job, "across", (double)strlen(across));
     plot_set_text(&job, "inside_label", inside);
@@ -130,8 +129,7 @@ bool plot_busbw(const char *title, const char *caption, const PlotBusbw *points,
         most = MAX(most, p->bytes);
         best = MAX(best, p->busbw_bytes_per_s / 1e9);
     }
-    plot_set_text(&job, "heading", title);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, title, caption);
     plot_set_text(&job, "nodes", nodes->str);
     plot_set_number(&job, "least", least);
     plot_set_number(&job, "most", MAX(most, 2 * least));

@@ -34,8 +34,7 @@ bool plot_finetune(const char *title, const PlotTuning *tunings, int count, cons
         top = fmax(top, fmax(stage->reserved_bytes, stage->capacity_bytes) / GIB);
         capacity = stage->capacity_bytes / GIB;
     }
-    plot_set_text(&job, "heading", title);
-    plot_set_text(&job, "caption", "memory of one GPU of the fullest stage at its peak, by what is trained");
+    plot_set_heading(&job, title, "memory of one GPU of the fullest stage at its peak, by what is trained");
     plot_set_number(&job, "bars", count);
     plot_set_number(&job, "top", top);
     plot_set_number(&job, "capacity", capacity);

@@ -2,15 +2,13 @@
 # bottom up, step_s.
 width = 900
 height = 560
+edge = 0.08
 load style
 set datafile columnheaders
 set lmargin at screen 0.08
 set rmargin at screen 0.975
 set bmargin at screen 66.0 / height
 set tmargin at screen 1.0 - 116.0 / height
-set label 1 heading at screen 0.08, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.08, screen 1.0 - 52.0/height left textcolor rgb '#555555'
-colours = '#0072B2 #56B4E9 #7A6A9B #E69F00 #CC79A7 #DDDDDD'
 kinds = "weights gradients optimizer activations workspace 'reserved besides'"
 columns = 'weights_gib gradients_gib optimizer_gib activations_gib workspace_gib reserved_besides_gib'
 cells(n) = sum [j=1:n] column(word(columns, j))
@@ -20,7 +18,7 @@ set ylabel 'GiB' textcolor rgb ink
 set xtics scale 0
 set boxwidth 0.6
 set key at screen 0.075, screen 1.0 - 68.0/height left top horizontal reverse Left samplen 1.2 maxrows 2 textcolor rgb ink
-plot for [k=6:1:-1] data using 0:(cells(k)):xtic(1) with boxes lc rgb word(colours, k) notitle, \
+plot for [k=6:1:-1] data using 0:(cells(k)):xtic(1) with boxes lc rgb coded(word(kinds, k)) notitle, \
      data using 0:(cells(6)):(sprintf('%.1f GiB, step %.3g s', cells(6), column('step_s'))) with labels offset 0,0.7 textcolor rgb ink notitle, \
-     for [k=1:6] NaN with boxes lc rgb word(colours, k) title word(kinds, k), \
+     for [k=1:6] NaN with boxes lc rgb coded(word(kinds, k)) title word(kinds, k), \
      capacity with lines lw 2 dt 2 lc rgb '#D55E00' title sprintf('capacity %.1f GiB', capacity)

@@ -52,8 +52,7 @@ bool plot_fit(const char *heading, const PlotMeasured *points, int count, int gr
     }
     g_autofree char *caption = g_strdup_printf("%d rows; %.0f %% of them within ±10 %%", count,
                                                count > 0 ? 100.0 * within / count : 0.0);
-    plot_set_text(&job, "heading", heading);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, heading, caption);
     plot_set_number(&job, "groups", groups);
     plot_set_number(&job, "low", count > 0 ? low : 0.1);
     plot_set_number(&job, "high", count > 0 ? high : 1);

@@ -1,6 +1,7 @@
 # plots/fit.gp - columns of `data`: group, its name, row, measured (s), predicted (s).
 width = 1200
 height = 720
+edge = 0.075
 load style
 array colours[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#222222', '#B3A400']
 array filled[8] = [7, 5, 9, 11, 13, 7, 5, 9]
@@ -12,8 +13,6 @@ set lmargin at screen 0.075
 set rmargin at screen 0.72
 set tmargin at screen 1.0 - 84.0/height
 set bmargin at screen 70.0/height
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set logscale x 10
 set xrange [low/1.3:high*1.3]
 set format x '%g'

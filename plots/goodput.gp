@@ -1,11 +1,10 @@
 # plots/goodput.gp - columns of `data`: series, GPUs, goodput: mean, low, high (percent), own (1 or 0).
 width = 1200
 height = 640
+edge = 0.075
 load style
 set lmargin at screen 0.075
 set rmargin at screen 0.96
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set tmargin at screen 1.0 - 84.0/height
 set bmargin at screen 70.0/height
 set datafile columnheaders
@@ -13,7 +12,8 @@ array colours[6] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B
 title_of(i) = value(sprintf('name%d', i))
 of(i, what) = column('series') == i ? column(what) : NaN
 set logscale x 2
-set format x '%.0f'
+set xtics ()
+do for [k=0:24:2] { set xtics add (grouped(2**k) 2**k) }
 set xtics scale 0.5
 set grid xtics ytics lc rgb '#E4E4E4' lw 1 lt 1
 set yrange [(least > 4 ? floor(least) - 4 : 0):100]

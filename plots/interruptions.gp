@@ -1,11 +1,10 @@
 # plots/interruptions.gp - columns of `data`: day, cause, time of work done again, time waited (minutes), nodes away.
 width = 1200
 height = 760
+edge = 0.075
 load style
 set lmargin at screen 0.075
 set rmargin at screen 0.96
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set tmargin at screen 1.0 - 100.0/height
 set multiplot
 set datafile columnheaders

@@ -51,11 +51,10 @@ bool plot_ledger(const PlotMeasured *points, int count, int sources, const PlotT
         within += miss <= 0.1;
         worst = MAX(worst, miss);
     }
-    plot_set_text(&job, "heading", "Step time: predicted against measured");
     g_autofree char *caption =
         g_strdup_printf("%d published runs of %d sources; %.0f %% of them inside the ±10 %% band", count,
                         sources, count > 0 ? 100.0 * within / count : 0.0);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, "Step time: predicted against measured", caption);
     plot_set_number(&job, "sources", sources);
     plot_set_number(&job, "low", count > 0 ? low : 0.1);
     plot_set_number(&job, "high", count > 0 ? high : 1.0);

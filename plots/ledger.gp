@@ -1,6 +1,7 @@
 # plots/ledger.gp - columns of `data`: source, its file, run, measured (s), predicted (s).
 width = 1200
 height = 1150
+edge = 0.075
 load style
 # Okabe and Ito's colours (yellow darkened), each used twice, filled and open: no two sources look alike.
 array colours[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#222222', '#B3A400']
@@ -12,8 +13,6 @@ title_of(i) = value(sprintf('name%d', i))
 set multiplot
 set lmargin at screen 0.075
 set rmargin at screen 0.745
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set logscale x 10
 set xrange [low/1.3:high*1.3]
 set format x '%g'

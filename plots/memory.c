@@ -8,6 +8,8 @@
 #define GIB       1073741824.0
 #define MAX_LINES 7
 
+enum { MANY_LEVELS = 320 };
+
 /* The order in which kinds are stacked: what stays at the bottom. */
 static const SimMem stack[SIM_MEM_GPU_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
                                                 SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
@@ -32,19 +34,58 @@ static void add_level(GString *csv, int rank, double time, const int64_t bytes[S
     g_string_append_c(csv, '\n');
 }
 
-static void add_rank(GString *csv, const Report *report, int rank, double unit_s)
+static int64_t sum_of(const SimLevel *level)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
+        sum += level->bytes[stack[i]];
+    return sum;
+}
+
+/* Levels of a rank; of more than can be told apart, the fullest and the last of each of many equal parts of the step. */
+static GArray *levels_of(const Report *report, int rank)
 {
     const SimResult *result = &report->result;
-    const int64_t *bytes = report->program.class_list[rank].static_bytes;
-    add_level(csv, rank, 0.0, bytes);
+    const int replica = rank * report->program.replicas;
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(const SimLevel *));
     for (int64_t i = 0; i < result->level_count; i++) {
         const SimLevel *level = &result->levels[i];
-        if (level->rank != rank * report->program.replicas)
-            continue;
+        if (level->rank == replica)
+            g_array_append_val(all, level);
+    }
+    if (all->len <= 2 * MANY_LEVELS)
+        return all;
+    GArray *thin = g_array_new(FALSE, FALSE, sizeof(const SimLevel *));
+    for (guint i = 0, end; i < all->len; i = end) {
+        const SimLevel *fullest = g_array_index(all, const SimLevel *, i), *last = fullest;
+        const double part_ps = (double)result->end_ps / MANY_LEVELS,
+                     part = floor((double)fullest->time_ps / part_ps);
+        for (end = i + 1; end < all->len; end++) {
+            const SimLevel *level = g_array_index(all, const SimLevel *, end);
+            if (floor((double)level->time_ps / part_ps) > part)
+                break;
+            last = level;
+            fullest = sum_of(level) > sum_of(fullest) ? level : fullest;
+        }
+        g_array_append_val(thin, fullest);
+        if (last != fullest)
+            g_array_append_val(thin, last);
+    }
+    g_array_free(all, TRUE);
+    return thin;
+}
+
+static void add_rank(GString *csv, const Report *report, int rank, double unit_s)
+{
+    const int64_t *bytes = report->program.class_list[rank].static_bytes;
+    g_autoptr(GArray) levels = levels_of(report, rank);
+    add_level(csv, rank, 0.0, bytes);
+    for (guint i = 0; i < levels->len; i++) {
+        const SimLevel *level = g_array_index(levels, const SimLevel *, i);
         bytes = level->bytes;
         add_level(csv, rank, (double)level->time_ps * 1e-12 / unit_s, bytes);
     }
-    add_level(csv, rank, (double)result->end_ps * 1e-12 / unit_s, bytes);
+    add_level(csv, rank, (double)report->result.end_ps * 1e-12 / unit_s, bytes);
 }
 
 static int fullest_rank(const Report *report)
@@ -123,8 +164,7 @@ static void set_captions(PlotJob *job, const Report *report, const PlotLevels *l
                                        report->reserved_bytes / GIB, report->capacity_bytes / GIB)
                      : g_strdup_printf("memory of one GPU: does not fit, %.1f GiB short of %.1f GiB",
                                        report->short_bytes / GIB, report->capacity_bytes / GIB);
-    plot_set_text(job, "heading", report->spec->name);
-    plot_set_text(job, "caption", caption);
+    plot_set_heading(job, report->spec->name, caption);
     plot_set_text(job, "line_names", names->str);
     plot_set_number(job, "line_count", levels->ranks->len);
     plot_set_number(job, "fullest_rank", levels->fullest);

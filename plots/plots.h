@@ -12,6 +12,7 @@
 typedef struct PlotTarget {
     const char *folder; /* created when missing */
     bool svg;           /* SVG instead of PNG */
+    int width;          /* of a PNG in pixels; 0: as drawn, mostly 1200 */
     GPtrArray *files;   /* char*, owned by the caller: every file written is added */
 } PlotTarget;
 

@@ -27,9 +27,8 @@ bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoin
         plot_set_text(&job, name, point->name);
         series = point->series + 1;
     }
-    plot_set_text(&job, "heading", title);
-    plot_set_text(
-        &job, "caption",
+    plot_set_heading(
+        &job, title,
         "Days of the whole run and MFU over GPUs; hollow: does not fit in memory; ringed: the answer");
     plot_set_number(&job, "series", series);
     plot_set_number(&job, "deadline", deadline_days);

@@ -1,6 +1,7 @@
 # plots/scaling.gp - columns of `data`: series, name, GPUs, days, MFU (percent), fits (1 or 0), answer (1 or 0).
 width = 1200
 height = 800
+edge = 0.075
 load style
 array colours[6] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9']
 colour(i) = colours[i % 6 + 1]
@@ -11,18 +12,16 @@ set xrange [gpus_min/1.12:gpus_max*1.12]
 near = gpus_max / gpus_min < 6
 set xtics ()
 do for [k=0:24] {
-    set xtics add (sprintf('%d', 2**k) 2**k)
-    if (near && k > 0) { set xtics add (sprintf('%d', 3 * 2**(k-1)) 3 * 2**(k-1)) }
+    set xtics add (grouped(2**k) 2**k)
+    if (near && k > 0) { set xtics add (grouped(3 * 2**(k-1)) 3 * 2**(k-1)) }
 }
 if (gpus_max / gpus_min < 1.4) {
-    set xtics (sprintf('%d', gpus_min) gpus_min)
-    if (gpus_max / gpus_min > 1.05) { set xtics add (sprintf('%d', gpus_max) gpus_max) }
+    set xtics (grouped(gpus_min) gpus_min)
+    if (gpus_max / gpus_min > 1.05) { set xtics add (grouped(gpus_max) gpus_max) }
 }
 set multiplot
 set lmargin at screen 0.075
 set rmargin at screen 0.975
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set logscale x 2
 set logscale y 10
 set xtics scale 0.5

@@ -1,11 +1,10 @@
 # plots/stragglers.gp - columns of `data`: pipeline rank, data rank, what it lacks of its pace (percent).
 width = 1200
 height = 600
+edge = 0.075
 load style
 set lmargin at screen 0.075
 set rmargin at screen 0.96
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set tmargin at screen 1.0 - 84.0/height
 set rmargin at screen 0.88
 set bmargin at screen 70.0/height

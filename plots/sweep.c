@@ -1,4 +1,6 @@
 /* plots/sweep.c - MFU and memory against one swept field. */
+#include <string.h>
+
 #include "plots/driver.h"
 
 #define GIB 1073741824.0
@@ -9,10 +11,12 @@ bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int
     PlotJob job;
     plot_job_init(&job, "sweep");
     g_string_append(job.csv, "value,mfu_percent,step_s,reserved_gib,fits\n");
+    bool numbers = true;
     double fullest = 0.0, best = 0.0, capacity = 0.0;
     for (int i = 0; i < count; i++) {
         char mfu[G_ASCII_DTOSTR_BUF_SIZE], step[G_ASCII_DTOSTR_BUF_SIZE], memory[G_ASCII_DTOSTR_BUF_SIZE];
         plot_csv_text(job.csv, points[i].value);
+        numbers = numbers && strspn(points[i].value, "0123456789.") > 0; /* with a unit behind, or not */
         g_string_append_printf(job.csv, ",%s,%s,%s,%d\n",
                                g_ascii_formatd(mfu, sizeof mfu, "%.6g", points[i].mfu * 100.0),
                                g_ascii_formatd(step, sizeof step, "%.9g", points[i].step_s),
@@ -22,11 +26,11 @@ bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int
         capacity = MAX(capacity, points[i].capacity_bytes / GIB);
         best = MAX(best, points[i].mfu * 100.0);
     }
-    plot_set_text(&job, "heading", title);
     g_autofree char *caption = g_strdup_printf(
         "MFU, and memory reserved on the fullest stage, against %s; hollow: does not fit", key);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, title, caption);
     plot_set_text(&job, "swept", key);
+    plot_set_number(&job, "numbers", numbers); /* else words, which no line joins */
     plot_set_number(&job, "points", count);
     plot_set_number(&job, "capacity", capacity);
     plot_set_number(&job, "fullest", fullest);

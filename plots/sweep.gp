@@ -1,12 +1,11 @@
 # plots/sweep.gp - columns of `data`: value, MFU (percent), step, reserved memory (GiB), fits (1 or 0).
 width = 1200
 height = 700
+edge = 0.075
 load style
 set multiplot
 set lmargin at screen 0.075
 set rmargin at screen 0.975
-set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [-0.5:points-0.5]
 set xtics scale 0
 
@@ -16,7 +15,7 @@ set yrange [0:best*1.18]
 set ylabel 'MFU (%)' textcolor rgb ink
 unset key
 set format x ''
-plot data skip 1 using 0:2 with lines lw 1.5 lc rgb faint notitle, \
+plot data skip 1 using (numbers ? $0 : NaN):2 with lines lw 1.5 lc rgb faint notitle, \
      data skip 1 using 0:($5 == 1 ? $2 : NaN) with points pt 7 ps 1.6 lc rgb '#0072B2' notitle, \
      data skip 1 using 0:($5 == 0 ? $2 : NaN) with points pt 6 ps 1.6 lw 2 lc rgb '#0072B2' notitle, \
      data skip 1 using 0:2:(sprintf('%.1f', $2)) with labels offset 0,1 textcolor rgb ink notitle

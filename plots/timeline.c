@@ -23,21 +23,20 @@ typedef enum {
     KIND_OTHER
 } Kind;
 
-/* Okabe and Ito's colours and, for what they do not reach, Tol's: told apart with any colour vision. */
 static const PlotKind kinds[PLOT_KINDS] = {
-    [KIND_FORWARD] = {"forward", "#0072B2", true, true},
-    [KIND_BACKWARD] = {"backward", "#009E73", true, true},
-    [KIND_PAIR] = {"forward and backward", "#332288", true, true},
-    [KIND_WEIGHT] = {"weight gradient", "#8FD3BC", false, true},
-    [KIND_RECOMPUTE] = {"recompute", "#F0E442", false, false},
-    [KIND_TENSOR] = {"tensor comm", "#E69F00", false, false},
-    [KIND_CONTEXT] = {"context comm", "#B36B00", true, false},
-    [KIND_EXPERT] = {"expert comm", "#F5C77E", false, false},
-    [KIND_SEND] = {"pipeline send", "#56B4E9", false, false},
-    [KIND_DATA] = {"data comm", "#CC79A7", false, false},
-    [KIND_OFFLOAD] = {"offload", "#7F5F3F", true, false},
-    [KIND_OPTIMIZER] = {"optimizer", "#7A6A9B", true, false},
-    [KIND_OTHER] = {"other", "#D55E00", false, false},
+    [KIND_FORWARD] = {"forward", true, true},
+    [KIND_BACKWARD] = {"backward", true, true},
+    [KIND_PAIR] = {"forward and backward", true, true},
+    [KIND_WEIGHT] = {"weight gradient", false, true},
+    [KIND_RECOMPUTE] = {"recompute", false, false},
+    [KIND_TENSOR] = {"tensor comm", false, false},
+    [KIND_CONTEXT] = {"context comm", true, false},
+    [KIND_EXPERT] = {"expert comm", false, false},
+    [KIND_SEND] = {"pipeline send", false, false},
+    [KIND_DATA] = {"data comm", false, false},
+    [KIND_OFFLOAD] = {"offload", true, false},
+    [KIND_OPTIMIZER] = {"optimizer", true, false},
+    [KIND_OTHER] = {"other", false, false},
 };
 
 /* Ops of one pass that follow each other without a gap (its segments), drawn as one. */
@@ -101,6 +100,12 @@ static void add_box(Lanes *lanes, const SimSpan *span, int rank, double from, do
     append_number(csv, (double)span->start_ps / unit_ps);
     append_number(csv, (double)span->end_ps / unit_ps);
     g_string_append_c(csv, '\n');
+    const PlotBox box = {.kind = &kinds[kind],
+                         .lane = rank / lanes->timeline->lane_step,
+                         .compute = span->stream == SIM_STREAM_COMPUTE,
+                         .start = from,
+                         .end = to};
+    g_array_append_val(lanes->timeline->boxes, box);
     lanes->used[kind] = true;
 }
 
@@ -171,6 +176,7 @@ PlotTimeline plot_timeline(const Report *report, int most_lanes)
     const int step = (ranks + most_lanes - 1) / most_lanes;
     PlotTimeline timeline = {
         .csv = g_string_new("rank,band,start,end,kind,stage,microbatch,pass_start,pass_end\n"),
+        .boxes = g_array_new(FALSE, FALSE, sizeof(PlotBox)),
         .lanes = (ranks + step - 1) / step,
         .lane_step = step};
     Lanes lanes = {.report = report, .timeline = &timeline};
@@ -186,4 +192,5 @@ PlotTimeline plot_timeline(const Report *report, int most_lanes)
 void plot_timeline_clear(PlotTimeline *timeline)
 {
     g_string_free(timeline->csv, TRUE);
+    g_array_free(timeline->boxes, TRUE);
 }

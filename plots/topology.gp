@@ -3,6 +3,7 @@
 # (plain | below | turned: where the label is).
 width = 1200
 height = tall < 380 ? 380 : tall > 1400 ? 1400 : int(tall)
+edge = 0.02
 load style
 set datafile columnheaders
 unset border
@@ -12,8 +13,6 @@ set lmargin at screen 0.02
 set rmargin at screen 0.98
 set bmargin at screen 48.0 / height
 set tmargin at screen 1.0 - 84.0 / height
-set label 1 heading at screen 0.02, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.02, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set key at screen 0.98, screen 20.0/height right center horizontal reverse Left samplen 2 textcolor rgb ink
 set xrange [left:right]
 set yrange [bottom:top]

@@ -127,10 +127,9 @@ bool plot_utilisation(const Report *report, const PlotTarget *target, GError **e
                                    g_ascii_formatd(number, sizeof number, "%.5f", means[row][bin]));
     }
     g_string_append_c(job.csv, '\n');
-    plot_set_text(&job, "heading", report->spec->name);
     g_autofree char *caption =
         g_strdup_printf("GPU busy %.0f %% of the step; each point is the mean over 5 %% of it", 100 * mean);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, report->spec->name, caption);
     const bool ok = plot_job_run(&job, target, error);
     plot_job_clear(&job);
     return ok;

@@ -2,14 +2,13 @@
 # `disks` what these read and write.
 width = 1200
 height = 560
+edge = 0.07
 load style
 set multiplot
 set lmargin at screen 0.07
 set rmargin at screen 0.975
 set tmargin at screen 1.0 - 112.0/height
 set bmargin at screen 66.0/height
-set label 1 heading at screen 0.07, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.07, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [0:step]
 set yrange [0:105]
 set xlabel 'time (' . unit . ')' textcolor rgb ink

@@ -113,8 +113,7 @@ bool plot_waterfall(const Report *report, const PlotTarget *target, GError **err
         spec_word(&spec_words_precision, (int)report->spec->training.precision),
         orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"),
         orr_text_si(achieved, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0);
-    plot_set_text(&job, "heading", report->spec->name);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, report->spec->name, caption);
     plot_set_number(&job, "bars", bars);
     const bool ok = plot_job_run(&job, target, error);
     plot_job_clear(&job);

@@ -46,8 +46,7 @@ bool plot_workers(const Report *report, const PlotTarget *target, GError **error
         g_strdup_printf("scheme %s, updates %s: the first %d iterations of %d worker%s",
                         report_servers_scheme(report), modes[report->spec->parallel.servers.mode],
                         SIM_SERVERS_SHOWN_ITERATIONS, lanes, lanes == 1 ? "" : "s");
-    plot_set_text(&job, "heading", report->spec->name);
-    plot_set_text(&job, "caption", caption);
+    plot_set_heading(&job, report->spec->name, caption);
     plot_set_number(&job, "lanes", lanes);
     plot_set_number(&job, "span", (double)end_ps * 1e-12 / unit_s);
     const bool ok = plot_job_run(&job, target, error);

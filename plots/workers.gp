@@ -2,6 +2,7 @@
 # worker: passes tall, below them pushes and pulls as thin strips.
 width = 1200
 height = int(lanes * 46) + 200
+edge = 0.07
 load style
 set datafile columnheaders
 unset grid
@@ -10,8 +11,6 @@ set lmargin at screen 0.07
 set rmargin at screen 0.975
 set bmargin at screen 66.0 / height
 set tmargin at screen 1.0 - 108.0 / height
-set label 1 heading at screen 0.07, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.07, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [0:span]
 set yrange [lanes:0]
 set xlabel 'time (' . unit . ')' textcolor rgb ink

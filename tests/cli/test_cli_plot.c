@@ -36,6 +36,9 @@ static void test_plot_campaign(void)
     run = cli_run(folder, CLI_WORDS("plot", pair, "--output", "q", "--what", "interval"));
     cli_assert_refused(&run, "nothing fails at random", "--what interval");
     cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", pair, "--output", "q", "--what", "goodput"));
+    cli_assert_refused(&run, "the same on any number of GPUs", "--what goodput");
+    cli_run_clear(&run);
     cli_scratch_free(folder);
 }
 
@@ -62,6 +65,60 @@ static void test_plot_finetune(void)
         g_assert_cmpfloat(own, <, weights);
         weights = own;
     }
+    cli_scratch_free(folder);
+}
+
+/* Width and height in a PNG's head. */
+static guint32 png_size(const char *folder, const char *name, int which)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL), *bytes = NULL;
+    guint32 size = 0;
+    g_assert_true(g_file_get_contents(path, &bytes, NULL, NULL));
+    memcpy(&size, bytes + 16 + 4 * which, 4);
+    return GUINT32_FROM_BE(size);
+}
+
+/* A PNG as wide as asked for; an SVG below 1 MB that says what it shows, however deep the pipeline and long the name. */
+static void test_plot_sizes(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *long_name = g_strnfill(240, 'x');
+    g_autofree char *name = g_strdup_printf("name=A & <B> %s", long_name);
+    char *folder = cli_scratch_new();
+    CliRun run =
+        cli_run(folder, CLI_WORDS("plot", "gpt3-175b", "--output", "p", "--width", "900", "--set", name));
+    cli_assert_done(&run, "plot --width");
+    for (int i = 0; i < 2; i++) {
+        const char *const files[] = {"p/pipeline.png", "p/memory.png"};
+        g_assert_cmpuint(png_size(folder, files[i], 0), ==, 900);
+        g_assert_cmpuint(png_size(folder, files[i], 1), ==, i == 0 ? 426 : 705); /* 568 and 940 of 1200 */
+    }
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", "gpt3-175b", "--output", "p", "--width", "299"));
+    cli_assert_refused(&run, "--width 299", "from 300 to 6000");
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", "gpt3-175b", "--output", "p", "--width", "900", "--svg"));
+    cli_assert_refused(&run, "--width with --svg", "fits any width");
+    cli_run_clear(&run);
+    run = cli_run(folder,
+                  CLI_WORDS("plot", "gpt3-175b", "--output", "d", "--svg", "--set", name, "--set",
+                            "model.layers=128", "--set", "parallel.pipeline=64", "--set", "cluster.nodes=64",
+                            "--set", "parallel.data=1", "--set", "training.global_batch=512"));
+    cli_assert_done(&run, "a deep pipeline");
+    for (int i = 0; i < 3; i++) {
+        const char *const files[] = {"d/pipeline.svg", "d/memory.svg", "d/waterfall.svg"};
+        g_autofree char *svg = cli_contents(folder, files[i]);
+        g_assert_cmpuint(strlen(svg), <, 1000000);
+        g_assert_nonnull(strstr(svg, "<title>A &amp; &lt;B&gt; xxx"));
+        g_assert_null(strstr(svg, "Produced by"));
+    }
+    g_autofree char *csv = cli_contents(folder, "d/pipeline.csv");
+    g_assert_true(g_str_has_prefix(csv, "rank,time,forward,backward,")); /* shares */
+    cli_run_clear(&run);
     cli_scratch_free(folder);
 }
 
@@ -168,6 +225,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/plot/finetune", test_plot_finetune);
     g_test_add_func("/cli/plot", test_plot);
+    g_test_add_func("/cli/plot-sizes", test_plot_sizes);
     g_test_add_func("/cli/plot-campaign", test_plot_campaign);
     g_test_add_func("/cli/plot-fabric", test_plot_fabric);
     g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
