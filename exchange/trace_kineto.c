@@ -177,20 +177,35 @@ static const struct {
     const char *key, *what;
 } foreign_keys[] = {
     {"nodes", "is an execution trace, which has no times of kernels" INSTEAD},
-    {"rocprofiler-sdk-tool", "is of rocprofv3" INSTEAD},
+    {"rocprofiler-sdk-tool", "is JSON of rocprofv3; give its trace of kernels as CSV (--output-format csv)"},
     {"planes", "is an XPlane of JAX" INSTEAD},
     {"segments", "is a snapshot of memory" INSTEAD},
 };
 
-/* What begins like this is no JSON. */
+/* What has these letters at that place is no trace. */
 static const struct {
-    const char *begin, *what;
+    const char *letters;
+    gsize at;
+    const char *what;
 } foreign_texts[] = {
-    {"SQLite format 3", "is a database, as Nsight Systems writes" INSTEAD},
-    {"\"Agent_Id\"", "is a table of rocprof" INSTEAD},
-    {"\"Kernel_Name\"", "is a table of rocprof" INSTEAD},
-    {"\x80", "is a pickle, as dumps of the flight recorder and snapshots of memory are" INSTEAD},
+    {"SQLite format 3", 0, "is a database, as Nsight Systems writes" INSTEAD},
+    {"\"Agent_Id\"", 0, "is a table of rocprof" INSTEAD},
+    {"\"Kernel_Name\"", 0, "is a table of rocprof" INSTEAD},
+    {"\x80", 0, "is a pickle, as dumps of the flight recorder and snapshots of memory are" INSTEAD},
+    {"{\"1\": {\"total\":", 0, "is a log of a pipeline, as Primus writes, which has no kernels" INSTEAD},
+    {"ustar", 257, "is an archive of tar; unpack it and give a trace, or the folder of all ranks'"},
 };
+
+static const char *foreign_text(const TraceBytes *bytes)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(foreign_texts); i++) {
+        const gsize length = strlen(foreign_texts[i].letters);
+        if (bytes->left >= foreign_texts[i].at + length &&
+            memcmp(bytes->at + foreign_texts[i].at, foreign_texts[i].letters, length) == 0)
+            return foreign_texts[i].what;
+    }
+    return NULL;
+}
 
 /* Calls `part` on the window until it has what it needs. `part` moves nothing when it fails. */
 static bool with_more(Reader *reader, bool (*part)(Reader *reader, TraceScan *scan), GError **error)
@@ -348,13 +363,15 @@ static bool read_document(Reader *reader, GError **error)
         return false;
     if (next == '[')
         return read_events(reader, error);
-    for (gsize i = 0; i < G_N_ELEMENTS(foreign_texts); i++)
-        if (reader->bytes->left >= strlen(foreign_texts[i].begin) &&
-            memcmp(reader->bytes->at, foreign_texts[i].begin, strlen(foreign_texts[i].begin)) == 0)
-            return wrong(reader, error, foreign_texts[i].what);
-    if (next != '{')
-        return wrong(reader, error, no_json);
-    return read_object(reader, error);
+    const char *what = foreign_text(reader->bytes);
+    if (what != NULL || next != '{')
+        return wrong(reader, error, what != NULL ? what : no_json);
+    if (read_object(reader, error))
+        return true;
+    if (reader->foreign == NULL || reader->has_events)
+        return false;
+    g_clear_error(error); /* whatever is wrong with it besides */
+    return wrong(reader, error, reader->foreign);
 }
 
 static bool finish(Reader *reader, GError **error)

@@ -329,9 +329,11 @@ static bool take_entry(TraceScan *scan, const TraceSlice *key, void *data)
 /* ["Float"]: bytes of an element of the first. */
 static double type_bytes(const TraceSlice *types)
 {
+    if (types->text == NULL)
+        return 0;
     TraceScan scan = {types->text, types->text + types->length};
     TraceSlice first;
-    if (types->text == NULL || !trace_scan_char(&scan, '[') || !trace_scan_value(&scan, &first))
+    if (!trace_scan_char(&scan, '[') || !trace_scan_value(&scan, &first))
         return 0;
     return trace_dtype_bytes(&first);
 }

@@ -207,6 +207,8 @@ static void test_refused(void)
         {"{\"header\":{},\"coll_perf\":{}}", "NCCL Inspector"},
         {"{\"version\":\"2\",\"entries\":[]}", "flight recorder"},
         {"SQLite format 3 and more", "Nsight"},
+        {"{\"rocprofiler-sdk-tool\":[{\"metadata\":{\"node\":", "rocprofv3"},
+        {"{\"1\": {\"total\": 7.5, \"fwd_start\": [0.1]}}", "Primus"},
         {"{\"traceEvents\":[{\"ph\":\"X\"}]}", "no kernels of a GPU"},
         {"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"na", "cut off"},
         {"{\"traceEvents\":[{\"ph\":\"X\"}", "cut off"},
@@ -217,14 +219,19 @@ static void test_refused(void)
          "\"name\":\"a\",\"ts\":9e14,\"dur\":1}]",
          "not one run"},
     };
+    char archive[512] = "rank0.json";
+    GError *error = NULL;
+    memcpy(archive + 257, "ustar", 5);
+    g_assert_null(trace_rank_parse(archive, sizeof archive, "t.tar", table, &error));
+    g_assert_nonnull(strstr(error->message, "archive of tar"));
+    g_clear_error(&error);
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
-        GError *error = NULL;
         g_assert_null(trace_rank_parse(bad[i][0], strlen(bad[i][0]), "t.json", table, &error));
         g_assert_nonnull(error);
         if (strstr(error->message, bad[i][1]) == NULL)
             g_error("%s: %s", bad[i][0], error->message);
         g_assert_true(g_str_has_prefix(error->message, "t.json: "));
-        g_error_free(error);
+        g_clear_error(&error);
     }
 }
 

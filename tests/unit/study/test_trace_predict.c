@@ -91,7 +91,7 @@ static void test_order(void)
     }
 }
 
-/* One pass alone lasts as long as its span, and its kernels are those of that time in the whole step. */
+/* One pass alone lasts as long as its span at least, and its kernels are those of that time in the whole step. */
 static void test_pass(void)
 {
     static const SimTag tags[] = {SIM_TAG_FORWARD, SIM_TAG_BACKWARD, SIM_TAG_FORWARD_BACKWARD};
@@ -108,7 +108,8 @@ static void test_pass(void)
                 all_s[trace_kernel_class(whole, kernel)] += (double)kernel->dur_ps * 1e-12;
         }
         const TraceSums sums = trace_sums(pass);
-        g_assert_cmpfloat_with_epsilon(sums.step_s, (double)(step.end_ps - step.begin_ps) * 1e-12, 1e-9);
+        /* an exchange that nobody waits for may end behind the pass */
+        g_assert_cmpfloat(sums.step_s, >=, (double)(step.end_ps - step.begin_ps) * 1e-12 - 1e-9);
         g_assert_cmpfloat_with_epsilon(sums.class_s[TRACE_PRODUCTS], all_s[TRACE_PRODUCTS], 1e-9);
         g_assert_cmpfloat_with_epsilon(sums.class_s[TRACE_ATTENTION], all_s[TRACE_ATTENTION], 1e-9);
         g_assert_cmpfloat(sums.class_s[TRACE_ALL_TO_ALL], >, 0);
