@@ -203,7 +203,7 @@ const char *orr_campaign(OrrHandle *handle, const char *options)
     ApiSimulation *simulation = ok ? simulate(handle, NULL, "campaign", 0, &error) : NULL;
     const CampaignOptions asked = {.replicas = (int64_t)ask.replicas,
                                    .seed = (uint64_t)ask.seed,
-                                   .threads = (int)ask.jobs,
+                                   .crew = {.threads = (int)ask.jobs},
                                    .curve = true,
                                    .ideal_days = ask.days};
     ok = simulation != NULL && campaign_run(&simulation->report, handle->path, &asked, &campaign, &error);

@@ -35,11 +35,10 @@ typedef struct SearchWatch {
     gint stopped;
 } SearchWatch;
 
-static void search_progress(double done_frac, double elapsed_s, void *data)
+static void search_progress(const SearchNews *news, void *data)
 {
     SearchWatch *watch = data;
-    (void)elapsed_s;
-    if (!api_go_on(done_frac, (void *)(gsize)watch->handle))
+    if (!api_go_on(news->done_frac, (void *)(gsize)watch->handle))
         g_atomic_int_set(&watch->stopped, 1);
 }
 

@@ -356,8 +356,8 @@ static void fill_spares(Campaign *campaign)
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)count);
     g_autofree double *days = g_new(double, (gsize)count), *away = g_new(double, (gsize)count);
     run.spares = -1;
-    campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads, campaign->options.team,
-                       lives);
+    campaign_live_team(&run, campaign->options.seed, count, campaign->options.crew.threads,
+                       campaign->options.crew.team, lives);
     for (int64_t i = 0; i < count; i++)
         away[i] = (double)lives[i].nodes_away;
     const int most = (int)orr_stats_spread(away, (size_t)count).p90;
@@ -366,8 +366,8 @@ static void fill_spares(Campaign *campaign)
         if (i > 0 && spares == campaign->spares_curve[campaign->spares_count - 1].spares)
             continue;
         run.spares = spares;
-        campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads,
-                           campaign->options.team, lives);
+        campaign_live_team(&run, campaign->options.seed, count, campaign->options.crew.threads,
+                           campaign->options.crew.team, lives);
         for (int64_t k = 0; k < count; k++)
             days[k] = lives[k].total_s / DAY_S;
         const OrrSpread all = orr_stats_spread(days, (size_t)count);
@@ -416,8 +416,8 @@ bool campaign_run(const Report *report, const char *where, const CampaignOptions
     if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
-    campaign.options.replicas = campaign_live_until(&campaign.run, options->seed, options->replicas,
-                                                    options->threads, options->team, &options->stop, lives);
+    campaign.options.replicas =
+        campaign_live_until(&campaign.run, options->seed, options->replicas, &options->crew, lives);
     const bool whole = campaign.options.replicas == options->replicas;
     summarise(&campaign, lives);
     fill_events(&campaign);

@@ -13,12 +13,10 @@
 typedef struct CampaignOptions {
     int64_t replicas; /* at least 1 */
     uint64_t seed;
-    int threads;         /* 0: all cores */
-    const OrrTeam *team; /* processes that live replicas together; NULL: this one alone */
-    bool timeline;       /* text has the first interruptions of one campaign */
-    bool curve;          /* also days over the number of spare nodes */
-    double ideal_days;   /* of training, in place of those that the scenario's tokens take; 0: those */
-    OrrStop stop;        /* ends with the replicas that are done; of one process alone */
+    CampaignCrew crew; /* ends with the replicas that are done, where it is stopped */
+    bool timeline;     /* text has the first interruptions of one campaign */
+    bool curve;        /* also days over the number of spare nodes */
+    double ideal_days; /* of training, in place of those that the scenario's tokens take; 0: those */
 } CampaignOptions;
 
 typedef struct CampaignCause {

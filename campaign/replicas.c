@@ -221,39 +221,52 @@ typedef struct Lives {
     uint64_t seed;
     int64_t first, count; /* replicas */
     CampaignLife *lives;  /* [count] */
+    const CampaignCrew *crew;
+    GMutex lock;
+    int64_t done;
 } Lives;
 
 enum { BLOCK = 16 };
 
 static void live_block(int block, void *data)
 {
-    const Lives *all = data;
+    Lives *all = data;
     const int64_t begin = (int64_t)block * BLOCK;
     for (int64_t i = begin; i < MIN(begin + BLOCK, all->count); i++)
         all->lives[i] = campaign_live(all->run, all->seed, (uint64_t)(all->first + i));
+    if (all->crew->progress == NULL)
+        return;
+    g_mutex_lock(&all->lock);
+    all->done += MIN(BLOCK, all->count - begin);
+    all->crew->progress((double)all->done / (double)all->count, all->crew->progress_data);
+    g_mutex_unlock(&all->lock);
 }
 
 /* Returns how many were lived: those below. */
-static int64_t live_some(Lives *all, int threads, const OrrStop *stop)
+static int64_t live_some(Lives *all, const CampaignCrew *crew)
 {
     const int blocks = (int)((all->count + BLOCK - 1) / BLOCK);
-    return MIN(all->count, (int64_t)orr_crew(blocks, threads, stop, live_block, all) * BLOCK);
+    all->crew = crew;
+    g_mutex_init(&all->lock);
+    const int begun = orr_crew(blocks, crew->threads, &crew->stop, live_block, all);
+    g_mutex_clear(&all->lock);
+    return MIN(all->count, (int64_t)begun * BLOCK);
 }
 
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads, CampaignLife *lives)
 {
-    campaign_live_until(run, seed, count, threads, NULL, NULL, lives);
+    campaign_live_until(run, seed, count, &(CampaignCrew){.threads = threads}, lives);
 }
 
-int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
-                            const OrrTeam *team, const OrrStop *stop, CampaignLife *lives)
+int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, const CampaignCrew *crew,
+                            CampaignLife *lives)
 {
     Lives all = {.run = run, .seed = seed, .count = count, .lives = lives};
-    if (team != NULL) {
-        campaign_live_team(run, seed, count, threads, team, lives);
+    if (crew->team != NULL) {
+        campaign_live_team(run, seed, count, crew->threads, crew->team, lives);
         return count;
     }
-    return live_some(&all, threads, stop);
+    return live_some(&all, crew);
 }
 
 /* The first replica of process `rank` of `ranks`. */
@@ -272,7 +285,7 @@ void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, in
     const int64_t first = share(count, team->rank, team->ranks);
     Lives own = {.run = run, .seed = seed, .first = first, .lives = lives + first};
     own.count = share(count, team->rank + 1, team->ranks) - first;
-    live_some(&own, threads, NULL);
+    live_some(&own, &(CampaignCrew){.threads = threads});
     g_autofree GByteArray **all = g_new(GByteArray *, (gsize)team->ranks);
     GByteArray *mine = g_byte_array_new();
     g_byte_array_append(mine, (const guint8 *)own.lives, (guint)((gsize)own.count * sizeof *lives));

@@ -80,9 +80,18 @@ void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int
 /* The same on all processes of `team` (NULL: this one alone), each of which lives a part and has all in the end. */
 void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
                         const OrrTeam *team, CampaignLife *lives);
-/* The same until `stop` (may be NULL) says so, which a team of several processes does not ask: how many of the first lives
- * are there, at least one. */
-int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
-                            const OrrTeam *team, const OrrStop *stop, CampaignLife *lives);
+
+typedef struct CampaignCrew {
+    int threads;         /* 0: all cores */
+    const OrrTeam *team; /* NULL: this process alone */
+    OrrStop stop;        /* which a team of several processes does not ask */
+    void (*progress)(double done_frac,
+                     void *data); /* by one thread at a time, of one process alone; may be NULL */
+    void *progress_data;
+} CampaignCrew;
+
+/* The same until the crew is stopped: how many of the first lives are there, at least one. */
+int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, const CampaignCrew *crew,
+                            CampaignLife *lives);
 
 #endif

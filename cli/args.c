@@ -21,6 +21,9 @@ static const struct {
       "write there instead of to standard output"}},
     {CLI_TAKES_QUIET,
      {"quiet", CLI_FLAG_SWITCH, offsetof(CliArgs, quiet), NULL, "no notes on standard error"}},
+    {CLI_TAKES_PROGRESS,
+     {"progress", CLI_FLAG_SWITCH, offsetof(CliArgs, progress), NULL,
+      "how far it is, on standard error: a line of JSON each time, with the best so far of a search"}},
     {0, {"help", CLI_FLAG_SWITCH, offsetof(CliArgs, help), NULL, "show this help"}},
 };
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/team.h"
 #include "api/simulate.h"
 
@@ -49,8 +50,13 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
     options->timeline = args->timeline != FALSE;
     options->replicas = (int64_t)replicas;
     options->seed = seed;
-    options->threads = (int)jobs;
+    options->crew.threads = (int)jobs;
     return true;
+}
+
+static void show_progress(double done_frac, void *data)
+{
+    cli_progress_tell(data, done_frac, (CliBest){0});
 }
 
 /* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
@@ -63,9 +69,12 @@ static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, G
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    if (options->team == NULL) { /* before, nothing is known that could be told */
+    CliProgress progress = cli_progress_begin("living through it", common);
+    options->crew.progress = show_progress;
+    options->crew.progress_data = &progress;
+    if (options->crew.team == NULL) { /* before, nothing is known that could be told */
         cli_interrupt_hold(&interrupt);
-        options->stop = cli_interrupt_stop(&interrupt);
+        options->crew.stop = cli_interrupt_stop(&interrupt);
     }
     const bool ok = campaign_run(&simulation->report, common->words[0], options, &campaign, error);
     if (ok && common->format == CLI_FORMAT_JSON)
@@ -88,9 +97,9 @@ static bool run(const CliArgs *common, GError **error)
         return false;
     const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
     if (several) {
-        options.team = &team.team;
-        options.threads =
-            options.threads > 0 ? options.threads : MAX(1, (int)g_get_num_processors() / team.on_node);
+        options.crew.team = &team.team;
+        options.crew.threads = options.crew.threads > 0 ? options.crew.threads
+                                                        : MAX(1, (int)g_get_num_processors() / team.on_node);
     }
     const bool ok = live(common, &options, speaks, error);
     cli_team_close(&team, ok ? NULL : *error);
@@ -125,7 +134,7 @@ const CliCommand cli_command_campaign = {
             "5000\n"
             "  orrery campaign gpt3.json --set faults=rsc-1 --set storage=tectonic --set "
             "faults.checkpoint.interval_s=1800\n",
-    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 1,

@@ -10,6 +10,7 @@
 #include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "api/vary.h"
 #include "plots/plots.h"
 #include "ledger/memory.h"
@@ -103,19 +104,9 @@ static bool read_batch_range(const char *text, PlanOptions *options, GError **er
     return true;
 }
 
-/* Nothing on the terminal for what is done within a second. */
 static void show_progress(int done, int total, void *data)
 {
-    GTimer *timer = data;
-    const double elapsed_s = g_timer_elapsed(timer, NULL);
-    char left[ORR_TEXT_SIZE];
-    if (done >= total)
-        fprintf(stderr, elapsed_s > 1 ? "\r\033[K" : "");
-    else if (elapsed_s > 1 && done > 0)
-        fprintf(stderr, "\r\033[Kplanning: %d of %d GPU counts, about %s left", done, total,
-                orr_text_seconds(left, elapsed_s * (total - done) / done));
-    if (done == 0)
-        g_timer_start(timer);
+    cli_progress_tell(data, total > 0 ? (double)done / total : 1, (CliBest){0});
 }
 
 /* A time with a unit from the start on; not a date, nor seconds, which are never meant. */
@@ -136,8 +127,7 @@ static bool check_deadline(const char *deadline, GError **error)
 static bool read_question(const PlanArgs *args, Question *question, GError **error)
 {
     PlanOptions *options = &question->options;
-    if (!args->common.quiet && isatty(STDERR_FILENO) != 0)
-        options->progress = show_progress;
+    options->progress = show_progress;
     if (!check_deadline(args->deadline, error))
         return false;
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
@@ -271,13 +261,13 @@ static bool run(const CliArgs *common, GError **error)
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
     ApiShipped shipped = {0};
-    g_autoptr(GTimer) timer = g_timer_new();
+    CliProgress progress = cli_progress_begin("planning", common);
     bool ok = api_shipped_load(!args->ideal, args->own_runs, &shipped, error);
     question.options.residuals = shipped.residuals;
     question.options.own = shipped.own;
     question.options.own_count = shipped.own_count;
     question.options.assumed = args->ideal ? NULL : &shipped.assumed;
-    question.options.progress_data = timer;
+    question.options.progress_data = &progress;
     CliInterrupt interrupt;
     cli_interrupt_hold(&interrupt);
     question.options.stop = cli_interrupt_stop(&interrupt);
@@ -347,7 +337,7 @@ const CliCommand cli_command_plan = {
             "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
             "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
             "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
-    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 1,

@@ -1,7 +1,6 @@
 /* cli/cmd_search.c - orrery search: the best configuration of what the scenario leaves "auto". */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/crew.h"
 #include "base/units.h"
@@ -10,6 +9,7 @@
 #include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/team.h"
 #include "base/file.h"
 #include "ledger/memory.h"
@@ -30,15 +30,11 @@ typedef struct SearchArgs {
     gboolean exhaustive, ideal;
 } SearchArgs;
 
-static void show_progress(double done_frac, double elapsed_s, void *data)
+static void show_progress(const SearchNews *news, void *data)
 {
-    char left[ORR_TEXT_SIZE];
-    (void)data;
-    if (done_frac >= 1)
-        fprintf(stderr, "\r\033[K");
-    else if (done_frac > 0)
-        fprintf(stderr, "\r\033[Ksearching: %.0f%%, about %s left", 100 * done_frac,
-                orr_text_seconds(left, elapsed_s * (1 - done_frac) / done_frac));
+    g_autofree char *what = news->best != NULL ? search_describe(news->result, news->best->id) : NULL;
+    cli_progress_tell(data, news->done_frac,
+                      (CliBest){what, news->best != NULL ? (double)news->best->step_ps * 1e-12 : 0});
 }
 
 static bool read_count(const char *flag, const char *text, int *ret_count, GError **error)
@@ -335,9 +331,10 @@ static bool run(const CliArgs *common, GError **error)
     if (!cli_team_open(&team, error))
         return false;
     const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
-    const bool terminal = speaks && !common->quiet && isatty(STDERR_FILENO) != 0;
+    CliProgress progress = cli_progress_begin("searching", common);
     SearchOptions options = {.exhaustive = args->exhaustive,
-                             .progress = terminal ? show_progress : NULL,
+                             .progress = speaks && progress.mode != CLI_PROGRESS_NONE ? show_progress : NULL,
+                             .progress_data = &progress,
                              .team = several ? &team.team : NULL};
     if (several)
         options.jobs = MAX(1, orr_crew_cores() / team.on_node);
@@ -399,7 +396,7 @@ const CliCommand cli_command_search = {
             "10\n"
             "  orrery search gpt3.json --set training.micro_batch=auto --save best.json && orrery "
             "run best.json\n",
-    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 1,

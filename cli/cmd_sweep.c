@@ -1,14 +1,13 @@
 /* cli/cmd_sweep.c - orrery sweep: a tidy table of runs, one row for every combination of values. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/sweep.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "report/page.h"
 
 #define GIB 1073741824.0
@@ -86,16 +85,9 @@ static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
     return api_sweep_fields_check(fields, error);
 }
 
-typedef struct Progress {
-    gint64 start_us;
-} Progress;
-
 static bool show_progress(double done_frac, void *data)
 {
-    const Progress *progress = data;
-    const double spent_s = (double)(g_get_monotonic_time() - progress->start_us) * 1e-6;
-    fprintf(stderr, "\r%3.0f %%, %.0f s left   %s", done_frac * 100, spent_s / done_frac * (1 - done_frac),
-            done_frac >= 1 ? "\n" : "");
+    cli_progress_tell(data, done_frac, (CliBest){0});
     return true;
 }
 
@@ -107,14 +99,13 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, CliInt
         orr_fail(error, ORR_ERROR_INPUT, "--jobs: \"%s\" is no whole number from 1 to 4096", args->jobs);
         return NULL;
     }
-    Progress progress = {g_get_monotonic_time()};
-    const bool terminal = !args->common.quiet && isatty(STDERR_FILENO) != 0;
+    CliProgress progress = cli_progress_begin("sweeping", &args->common);
     const ApiSweepAsk ask = {.input = {.path = args->common.words[0], .own_runs = args->own_runs},
                              .sets = args->common.sets,
                              .fields = fields,
                              .ideal = args->ideal,
                              .threads = (int)jobs,
-                             .progress = terminal ? show_progress : NULL,
+                             .progress = show_progress,
                              .progress_data = &progress,
                              .stop = cli_interrupt_stop(interrupt)};
     return api_sweep(&ask, error);
@@ -181,7 +172,7 @@ const CliCommand cli_command_sweep = {
             "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"
             "  orrery sweep gpt3.json --set parallel.data=auto --vary parallel.tensor=1..8 \\\n"
             "      --vary training.recompute=none,selective,full --format csv --output sweep.csv\n",
-    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 1,

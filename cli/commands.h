@@ -20,7 +20,7 @@ typedef struct CliArgs {
     char *output; /* NULL: standard output */
     char *format_text;
     CliFormat format;
-    gboolean quiet, help;
+    gboolean quiet, progress, help;
 } CliArgs;
 
 typedef enum {
@@ -59,7 +59,13 @@ static inline bool cli_flag_is_file(const CliFlag *flag)
             "beyond their prediction)"                                                                       \
     }
 
-typedef enum { CLI_TAKES_SET = 1, CLI_TAKES_FORMAT = 2, CLI_TAKES_OUTPUT = 4, CLI_TAKES_QUIET = 8 } CliTakes;
+typedef enum {
+    CLI_TAKES_SET = 1,
+    CLI_TAKES_FORMAT = 2,
+    CLI_TAKES_OUTPUT = 4,
+    CLI_TAKES_QUIET = 8,
+    CLI_TAKES_PROGRESS = 16,
+} CliTakes;
 
 typedef struct CliCommand {
     const char *name;

@@ -12,11 +12,11 @@ _orrery() {
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --chakra --simai --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --own-runs --set --format --output --quiet --help' ;;
-            search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --framework --for --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
-            plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
-            campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
+            search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --framework --for --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --progress --help' ;;
+            plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --progress --help' ;;
+            campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --progress --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
-            sweep:-*) words='--own-runs --vary --ideal --jobs --set --format --output --quiet --help' ;;
+            sweep:-*) words='--own-runs --vary --ideal --jobs --set --format --output --quiet --progress --help' ;;
             compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --width --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --leave-family-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;

@@ -25,9 +25,11 @@ enum {
 
 static void tell(Search *search, double done_frac)
 {
+    const SearchRun *first = search->runs->len > 0 ? &g_array_index(search->runs, SearchRun, 0) : NULL;
+    const SearchNews news = {done_frac, g_timer_elapsed(search->timer, NULL), search->result,
+                             first != NULL && first->fits ? first : NULL};
     if (search->options->progress != NULL)
-        search->options->progress(done_frac, g_timer_elapsed(search->timer, NULL),
-                                  search->options->progress_data);
+        search->options->progress(&news, search->options->progress_data);
 }
 
 static void bound_one(int index, void *data)

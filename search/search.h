@@ -32,6 +32,13 @@ typedef struct SearchRun {
     double figure; /* that the search goes by (search/goal.h); 0: it goes by the step */
 } SearchRun;
 
+/* How far a search is. */
+typedef struct SearchNews {
+    double done_frac, elapsed_s;
+    const struct SearchResult *result; /* whose space names points, and nothing else yet */
+    const SearchRun *best;             /* so far; NULL: none fits */
+} SearchNews;
+
 typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
@@ -46,8 +53,8 @@ typedef struct SearchOptions {
     double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
     OrrStop stop;       /* stops with what is known, whatever that is */
     const OrrTeam *team; /* that searches together (search/team.h); NULL: this process alone */
-    /* Called now and then from one thread, with shares of the work done; may be NULL. */
-    void (*progress)(double done_frac, double elapsed_s, void *data);
+    void (*progress)(const SearchNews *news,
+                     void *data); /* called now and then from one thread; may be NULL */
     void *progress_data;
 } SearchOptions;
 

@@ -66,6 +66,27 @@ static bool listen_to(const int pipes[2], const ServeLimits *limits, ServeGoOn g
     return true;
 }
 
+char *serve_child_news(GString *said)
+{
+    static const char mark[] = "{\"done_frac\":";
+    char *last = NULL;
+    for (gsize at = 0; at < said->len;) {
+        const char *line = said->str + at, *end = strchr(line, '\n');
+        const bool news = g_str_has_prefix(line, mark);
+        if (end == NULL)
+            break;
+        const gsize length = (gsize)(end - line);
+        if (!news) {
+            at += length + 1;
+            continue;
+        }
+        g_free(last);
+        last = g_strndup(line, length);
+        g_string_erase(said, (gssize)at, (gssize)length + 1);
+    }
+    return last;
+}
+
 static int wait_for(GPid pid)
 {
     int status = 0;

@@ -22,13 +22,16 @@ typedef struct ServeChild {
     GString *said; /* standard error; g_string_free */
 } ServeChild;
 
-/* Whether the work is to go on; asked about 20 times a second, and told what standard error has said so far. */
-typedef bool (*ServeGoOn)(const GString *said, void *data);
+/* Whether the work is to go on; asked about 20 times a second. What standard error has said so far may be taken out of `said`. */
+typedef bool (*ServeGoOn)(GString *said, void *data);
 
 /* Runs `words` (the first is the program's path, NULL-terminated) with nothing on standard input. False with one sentence when it
  * could not be started, went over a limit, or `go_on` (may be NULL) wanted no more. */
 bool serve_child_run(char **words, const ServeLimits *limits, ServeGoOn go_on, void *data,
                      ServeChild *ret_child, GError **error);
 void serve_child_clear(ServeChild *child);
+
+/* Takes the lines of --progress out of what standard error said; the last of them (g_free), NULL: none. */
+char *serve_child_news(GString *said);
 
 #endif

@@ -1,6 +1,7 @@
 /* serve/facts.c - see facts.h. Tested: cli/test_mcp.py */
 #include "serve/facts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -23,6 +24,8 @@ static const struct {
     {"days", "days", GROWS},
     {"effective_days", "days", NO_INTERVAL},
     {"gpu_hours", "GPU-hours", GROWS},
+    {"goodput", "fraction", NO_INTERVAL},
+    {"interruptions", "failures", NO_INTERVAL},
     {"usd", "US dollars", NO_INTERVAL},
     {"kwh", "kWh", NO_INTERVAL},
     {"peak_bytes", "bytes", NO_INTERVAL},
@@ -79,19 +82,33 @@ static void give_interval(const OrrJson *object, WithStep with_step, Fact *fact)
     fact->coverage = orr_json_number_of(interval, "coverage", 0);
 }
 
+/* A quantity with its spread over replicas: the mean between what eight of ten lie. */
+static bool spread_of(const OrrJson *node, Fact *fact)
+{
+    fact->value = orr_json_number_of(node, "mean", NAN);
+    fact->low = orr_json_number_of(node, "p10", NAN);
+    fact->high = orr_json_number_of(node, "p90", NAN);
+    fact->coverage = 0.8;
+    fact->has_interval = true;
+    return isfinite(fact->value) && isfinite(fact->low) && isfinite(fact->high);
+}
+
 static void facts_of(const ServeTool *tool, const OrrJson *object, const char *path, ForFact each, void *data)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(figures); i++) {
         const OrrJson *node = orr_json_member(object, figures[i].key);
-        if (node == NULL || orr_json_type(node) != ORR_JSON_NUMBER)
+        if (node == NULL)
             continue;
+        const bool spread = orr_json_type(node) == ORR_JSON_OBJECT;
         g_autofree char *whole =
-            path[0] == '\0' ? g_strdup(figures[i].key) : g_strconcat(path, ".", figures[i].key, NULL);
-        Fact fact = {.path = whole,
-                     .unit = figures[i].unit,
-                     .value = orr_json_number(node),
-                     .label = label_of(tool, whole)};
-        give_interval(object, figures[i].with_step, &fact);
+            g_strconcat(path, path[0] != '\0' ? "." : "", figures[i].key, spread ? ".mean" : NULL, NULL);
+        Fact fact = {.path = whole, .unit = figures[i].unit, .label = label_of(tool, whole)};
+        if (orr_json_type(node) == ORR_JSON_NUMBER) {
+            fact.value = orr_json_number(node);
+            give_interval(object, figures[i].with_step, &fact);
+        } else if (!spread || !spread_of(node, &fact)) {
+            continue;
+        }
         each(&fact, data);
     }
 }

@@ -1,6 +1,8 @@
 /* serve/jobs.c - see jobs.h. Tested: cli/test_serve.py */
 #include "serve/jobs.h"
 
+#include <string.h>
+
 #include "serve/facts.h"
 
 typedef enum { QUEUED, RUNNING, DONE, FAILED, CANCELLED } State;
@@ -15,7 +17,7 @@ typedef struct Job {
     gint cancelled;
     gint64 begun_us, ended_us;
     GString *out, *said; /* NULL until it is done */
-    char *error;
+    char *error, *news;  /* NULL: none */
 } Job;
 
 struct ServeJobs {
@@ -27,10 +29,24 @@ struct ServeJobs {
     guint last;
 };
 
-static bool go_on(const GString *said, void *data)
+static bool is_wanted(const Job *job)
 {
-    (void)said;
-    return g_atomic_int_get(&((Job *)data)->cancelled) == 0;
+    return g_atomic_int_get(&job->cancelled) == 0;
+}
+
+/* What the process has told of its progress is the job's news. */
+static bool go_on(GString *said, void *data)
+{
+    Job *job = data;
+    char *news = serve_child_news(said);
+    if (news != NULL) {
+        g_mutex_lock(&job->jobs->lock);
+        g_free(job->news);
+        job->news = news;
+        g_cond_broadcast(&job->jobs->changed);
+        g_mutex_unlock(&job->jobs->lock);
+    }
+    return is_wanted(job);
 }
 
 static void settle(Job *job, State state, char *error)
@@ -56,12 +72,12 @@ static void work(void *data, void *pool_data)
     g_mutex_unlock(&jobs->lock);
     const ServeWatch watch = {go_on, job, SERVE_JOB_NICE, jobs->store};
     const bool ok =
-        go_on(NULL, job) && serve_ask_watched(&job->question, out, said, jobs->program, &watch, &error);
+        is_wanted(job) && serve_ask_watched(&job->question, out, said, jobs->program, &watch, &error);
     if (ok) {
         job->out = g_steal_pointer(&out);
         job->said = g_steal_pointer(&said);
     }
-    const bool cancelled = !go_on(NULL, job);
+    const bool cancelled = !is_wanted(job);
     settle(job, ok ? DONE : (cancelled ? CANCELLED : FAILED),
            error != NULL && !cancelled ? g_strdup(error->message) : NULL);
 }
@@ -75,6 +91,7 @@ static void free_job(void *data)
     if (job->said != NULL)
         g_string_free(job->said, TRUE);
     g_free(job->error);
+    g_free(job->news);
     g_free(job);
 }
 
@@ -159,14 +176,22 @@ static void write_result(const Job *job, OrrJsonWriter *w)
     orr_json_free(doc);
 }
 
+static void write_news(const Job *job, OrrJsonWriter *w)
+{
+    OrrJsonDoc *doc =
+        job->news != NULL ? orr_json_parse(job->news, strlen(job->news), "progress", NULL) : NULL;
+    if (doc != NULL)
+        orr_jw_node(w, "progress", orr_json_root(doc));
+    orr_json_free(doc);
+}
+
 bool serve_jobs_show(ServeJobs *jobs, guint id, bool answer, GString *out, bool *ret_over)
 {
     OrrJsonWriter w;
     g_mutex_lock(&jobs->lock);
     const Job *job = find(jobs, id);
     if (job != NULL) {
-        const bool dropped =
-            job->state == QUEUED && !go_on(NULL, (void *)job); /* nobody waits for it any more */
+        const bool dropped = job->state == QUEUED && !is_wanted(job); /* nobody waits for it any more */
         const State state = dropped ? CANCELLED : job->state;
         const gint64 until_us = job->state >= DONE ? job->ended_us : g_get_monotonic_time();
         orr_jw_init(&w, out, true);
@@ -176,6 +201,7 @@ bool serve_jobs_show(ServeJobs *jobs, guint id, bool answer, GString *out, bool 
         orr_jw_text(&w, "state", states[state]);
         orr_jw_number(&w, "elapsed_s", job->begun_us > 0 ? (double)(until_us - job->begun_us) / 1e6 : 0);
         orr_jw_number(&w, "limit_s", job->question.seconds);
+        write_news(job, &w);
         if (job->error != NULL)
             orr_jw_text(&w, "error", job->error);
         if (answer && job->state == DONE)

@@ -17,7 +17,8 @@ guint serve_jobs_add(ServeJobs *jobs, ServeQuestion *question, GError **error);
 /* False: there is no such job. */
 bool serve_jobs_cancel(ServeJobs *jobs, guint id);
 
-/* {"id", "tool", "state", "elapsed_s", "limit_s", "error", and, with `answer`, "result"}. States: queued, running, done, failed,
+/* {"id", "tool", "state", "elapsed_s", "limit_s", "progress", "error", and, with `answer`, "result"}. progress: {"done_frac", "elapsed_s",
+ * "best": {"what", "step_s"}} as far as they are known. States: queued, running, done, failed,
  * cancelled. `ret_over`: it will not change any more. False: there is no such job. */
 bool serve_jobs_show(ServeJobs *jobs, guint id, bool answer, GString *out, bool *ret_over);
 /* Waits until something has changed, half a second at most. */

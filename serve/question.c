@@ -81,20 +81,42 @@ static bool add_sets(ServeQuestion *q, const ServeArgument *a, const OrrJson *no
     return true;
 }
 
-static bool add_list(ServeQuestion *q, const ServeArgument *a, const OrrJson *node, GError **error)
+/* Appends a list's items, or a text as it is. */
+static bool join(const ServeQuestion *q, const OrrJson *node, GString *list, GError **error)
 {
-    g_autoptr(GString) list = g_string_new(NULL);
-    if (orr_json_type(node) == ORR_JSON_TEXT)
-        return add_word(q, a, node, orr_json_text(node), error);
+    if (orr_json_type(node) == ORR_JSON_TEXT) {
+        g_string_append(list, orr_json_text(node));
+        return true;
+    }
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > MOST_SETS)
         return refuse(error, q->tool, node, "a list");
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (orr_json_type(item) != ORR_JSON_TEXT && orr_json_type(item) != ORR_JSON_NUMBER)
             return refuse(error, q->tool, node, "a list of names or numbers");
         g_autofree char *value = plain(item);
-        g_string_append_printf(list, "%s%s", list->len > 0 ? "," : "", value);
+        g_string_append_printf(list, "%s%s", item != orr_json_first(node) ? "," : "", value);
     }
-    return add_word(q, a, node, list->str, error);
+    return true;
+}
+
+static bool add_list(ServeQuestion *q, const ServeArgument *a, const OrrJson *node, GError **error)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    return join(q, node, list, error) && add_word(q, a, node, list->str, error);
+}
+
+static bool add_vary(ServeQuestion *q, const ServeArgument *a, const OrrJson *node, GError **error)
+{
+    if (orr_json_type(node) != ORR_JSON_OBJECT || orr_json_count(node) > MOST_SETS)
+        return refuse(error, q->tool, node, "an object such as {\"parallel.tensor\": [1, 2, 4]}");
+    for (const OrrJson *field = orr_json_first(node); field != NULL; field = orr_json_next(field)) {
+        g_autoptr(GString) word = g_string_new(NULL);
+        g_string_printf(word, "%s=%s=", a->flag, orr_json_key(field));
+        if (!join(q, field, word, error))
+            return false;
+        g_ptr_array_add(q->words, g_strdup(word->str));
+    }
+    return true;
 }
 
 static bool add_number(ServeQuestion *q, const ServeArgument *a, const OrrJson *node, GError **error)
@@ -119,6 +141,8 @@ static bool add_argument(ServeQuestion *q, const ServeArgument *a, const OrrJson
         return add_sets(q, a, node, error);
     case SERVE_TAKES_LIST:
         return add_list(q, a, node, error);
+    case SERVE_TAKES_VARY:
+        return add_vary(q, a, node, error);
     case SERVE_TAKES_NUMBER:
         return add_number(q, a, node, error);
     case SERVE_TAKES_SWITCH:
@@ -284,9 +308,12 @@ static bool ask_child(const ServeQuestion *question, GString *out, GString *said
     g_ptr_array_add(words, (char *)program);
     for (guint i = 0; i < question->words->len; i++)
         g_ptr_array_add(words, g_ptr_array_index(question->words, i));
+    if (watch->go_on != NULL && question->tool->tells)
+        g_ptr_array_insert(words, (gint)words->len - 1, (char *)"--progress");
     ServeChild child;
     if (!serve_child_run((char **)words->pdata, &limits, watch->go_on, watch->data, &child, error))
         return false;
+    g_free(serve_child_news(child.said)); /* of its last moment */
     serve_question_forget(question, child.out);
     serve_question_forget(question, child.said);
     const bool ok = child.status == 0;

@@ -57,9 +57,13 @@ static bool check(const ServeTool *tool, const OrrJson *node, const char *key, i
                         tool->name, key != NULL ? key : "an argument");
     if (orr_json_type(node) != ORR_JSON_OBJECT && orr_json_type(node) != ORR_JSON_LIST)
         return true;
-    for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child))
+    for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child)) {
+        const char *own = orr_json_key(child);
+        if (own != NULL && strpbrk(own, "/\\=") != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%.100s\" is no name of a field", tool->name, own);
         if (!check(tool, child, key, depth + 1, error))
             return false;
+    }
     return true;
 }
 

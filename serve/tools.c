@@ -71,6 +71,7 @@ static const ServeTool tools[] = {
      .words = WORDS("search", "--format=json", "--quiet"),
      .seconds = 60,
      .is_json = true,
+     .tells = true,
      .arguments =
          {SCENARIO("scenario", SCENARIO_HELP), SETS,
           NUMBER("top", "--top", 1, 100, "How many layouts to report; 5 by default."),
@@ -88,6 +89,7 @@ static const ServeTool tools[] = {
      .words = WORDS("plan", "--format=json", "--quiet"),
      .seconds = 300,
      .is_json = true,
+     .tells = true,
      .arguments =
          {SCENARIO("scenario", SCENARIO_HELP), SETS,
           TEXT("deadline", "--deadline", "The latest end, as \"30 days\"."),
@@ -103,6 +105,38 @@ static const ServeTool tools[] = {
                 {"deadline_s", "given", FIELDS},
                 {"budget_usd", "given", FIELDS},
                 {"assumed", "assumed", FAILURES}}},
+    {.name = "sweep",
+     .title = "A table of runs",
+     .help = "Predicts the step for every combination of values of some fields: a row each, with step time, "
+             "memory, days and cost. What cannot run keeps its row and the reason.",
+     .words = WORDS("sweep", "--format=json", "--quiet"),
+     .seconds = 600,
+     .is_json = true,
+     .tells = true,
+     .arguments = {SCENARIO("scenario", SCENARIO_HELP),
+                   {"vary", SERVE_TAKES_VARY, "--vary", true,
+                    "Fields and their values, as {\"parallel.tensor\": [1, 2, 4]}.", 0, 0},
+                   SETS,
+                   OWN_RUNS},
+     .labels = {{"", "predicted", PREDICTED}}},
+    {.name = "campaign",
+     .title = "Weeks with failures",
+     .help =
+         "Lives through the whole training many times, from failure to failure. Says days and goodput with "
+         "their spread, what failures cost, the best checkpoint interval, and what spare nodes bring.",
+     .words = WORDS("campaign", "--format=json", "--quiet"),
+     .seconds = 600,
+     .is_json = true,
+     .tells = true,
+     .arguments = {SCENARIO("scenario", SCENARIO_HELP), SETS,
+                   NUMBER("replicas", "--replicas", 1, 1e6, "Trainings to live through; 1000 by default."),
+                   NUMBER("seed", "--seed", 0, 1e15, "Of their random numbers; 1 by default."),
+                   NUMBER("days", "--days", 0.01, 36500,
+                          "Days of training without a failure, in place of those of training.tokens.")},
+     .labels = {{"", "predicted", "replicas of the run with failures drawn at the rates of `faults`"},
+                {"gpus", "given", FIELDS},
+                {"mtbf_s", "assumed", FAILURES},
+                {"causes", "assumed", FAILURES}}},
     {.name = "explain",
      .title = "What binds",
      .help = "Says what a step waits for, which kernels lose most, and which single changes of the layout "
@@ -234,6 +268,7 @@ static void write_argument(const ServeArgument *a, OrrJsonWriter *w)
     static const char *const types[] = {
         [SERVE_TAKES_TEXT] = "string", [SERVE_TAKES_NUMBER] = "number", [SERVE_TAKES_SWITCH] = "boolean",
         [SERVE_TAKES_SETS] = "object", [SERVE_TAKES_LIST] = "array",    [SERVE_TAKES_BODY] = "string",
+        [SERVE_TAKES_VARY] = "object",
     };
     orr_jw_begin(w, a->name, '{');
     if (a->takes == SERVE_TAKES_SCENARIO) {

@@ -12,6 +12,7 @@ typedef enum {
     SERVE_TAKES_SWITCH,
     SERVE_TAKES_SETS, /* {"parallel.tensor": 4} */
     SERVE_TAKES_LIST, /* of texts and numbers, or one text */
+    SERVE_TAKES_VARY, /* {"parallel.tensor": [1, 2, 4]}, or "1..4" in place of a list */
     SERVE_TAKES_BODY, /* the text of a file */
 } ServeTakes;
 
@@ -38,6 +39,7 @@ typedef struct ServeTool {
     const char *const *words; /* of the command line before its arguments, NULL-terminated */
     double seconds;           /* what it may take, besides an argument max_seconds */
     bool is_json;             /* its answer is JSON */
+    bool tells;               /* takes --progress */
     ServeArgument arguments[SERVE_MOST_ARGUMENTS]; /* ends at a NULL name */
     ServeLabel labels[SERVE_MOST_LABELS];          /* ends at a NULL path */
 } ServeTool;

@@ -82,7 +82,7 @@ hello = a.request("initialize", {"protocolVersion": "2025-03-26", "capabilities"
 assert hello["result"]["protocolVersion"] == "2025-03-26" and "tools" in hello["result"]["capabilities"]
 a.say('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 tools = {tool["name"]: tool for tool in a.request("tools/list")["result"]["tools"]}
-assert set(tools) == {"run", "search", "plan", "explain", "compare", "collective", "generate", "import", "list", "help"}
+assert set(tools) == {"run", "search", "plan", "sweep", "campaign", "explain", "compare", "collective", "generate", "import", "list", "help"}
 assert all(t["inputSchema"]["type"] == "object" and t["description"] for t in tools.values())
 
 
@@ -246,7 +246,25 @@ def q21():
     assert one["tokens_per_s"] > 0 and one["tail_s"] == 0
 
 
-questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21]
+def q22():
+    "Which tensor degree is fastest on one node, of 1 to 8?"
+    whole = a.ask("sweep", scenario=SMALL, vary={"parallel.tensor": "1..8"})
+    rows = whole["answer"]["rows"]
+    assert [row["parallel.tensor"] for row in rows] == [1, 2, 4, 8]
+    known = json.loads(subprocess.run([binary, "sweep", "-", "--vary", "parallel.tensor=1..8", "--format", "json"], input=json.dumps(SMALL),
+                                      capture_output=True, text=True, check=True).stdout)
+    assert [row["step_s"] for row in rows] == [row["step_s"] for row in known["rows"]]
+
+
+def q23():
+    "How many days is Llama 3 405B under way, with what fails, and how sure is that?"
+    whole = a.ask("campaign", scenario="campaign-llama3-405b", replicas=100)
+    days = number(whole, "days.mean")
+    assert days["interval"]["coverage"] == 0.8 and days["interval"]["low"] < days["value"] < days["interval"]["high"]
+    assert whole["answer"]["ideal_days"] < days["value"] and number(whole, "goodput.mean")["value"] < 1
+
+
+questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22, q23]
 wrong = []
 for question in questions:
     try:

@@ -192,6 +192,31 @@ def test_jobs():
     assert "no files" in refused(400, "jobs", {"tool": "run", "arguments": {"scenario": "/etc/passwd"}})
 
 
+def test_progress():
+    """Jobs tell how far they are; a search also the best so far, which never gets worse and ends as its answer does."""
+    for tool, arguments, check in (
+            ("sweep", {"scenario": SMALL, "vary": {"training.global_batch": [16, 32, 64], "parallel.tensor": "1..8"}}, lambda a: len(a["rows"]) == 12),
+            ("campaign", {"scenario": "campaign-llama3-405b", "replicas": 200}, lambda a: a["replicas"] == 200),
+            ("plan", {"scenario": "gpt3-175b", "gpus": [512, 1024]}, lambda a: len(a["rows"]) == 2)):
+        job = job_of(tool=tool, arguments=arguments)
+        states = events(job)
+        assert states[-1]["state"] == "done", states[-1]
+        assert states[-1]["progress"]["done_frac"] == 1
+        result = json.loads(request("GET", f"/api/jobs/{job}")[1])["result"]
+        assert check(result["answer"]) and "done_frac" not in result.get("notes", ""), result.get("notes")
+    days = next(n for n in ask("campaign", scenario="campaign-llama3-405b", replicas=100)["numbers"] if n["path"] == "days.mean")
+    assert days["interval"]["low"] < days["value"] < days["interval"]["high"] and days["label"] == "predicted"
+    job = job_of(tool="search", arguments={"scenario": "search-mt-nlg-530b", "max_seconds": 6})
+    states = events(job)
+    best = [s["progress"]["best"]["step_s"] for s in states if "best" in s.get("progress", {})]
+    assert best and best == sorted(best, reverse=True), best
+    assert "tp" in states[-1]["progress"]["best"]["what"]
+    answer = json.loads(request("GET", f"/api/jobs/{job}")[1])["result"]["answer"]
+    assert abs(best[-1] / answer["best"][0]["step_s"] - 1) < 0.1  # slow GPUs and late input are in the answer alone
+    assert "object such as" in refused(400, "sweep", {"scenario": SMALL, "vary": [1]})
+    assert "vary is missing" in refused(400, "sweep", {"scenario": SMALL})
+
+
 def test_description():
     api = json.loads(request("GET", "/api/openapi.json")[1])
     assert api["openapi"].startswith("3.1") and "parallel" in api["components"]["schemas"]["Scenario"]["properties"]

@@ -69,7 +69,7 @@ static void export(const Spec *spec, const OrrJson *scenario)
 
 static void live(const Report *report)
 {
-    const CampaignOptions options = {.replicas = REPLICAS, .seed = 1, .threads = 1, .ideal_days = 3};
+    const CampaignOptions options = {.replicas = REPLICAS, .seed = 1, .crew.threads = 1, .ideal_days = 3};
     g_autofree Campaign *campaign = g_new0(Campaign, 1);
     g_autoptr(GString) out = g_string_new(NULL);
     GError *error = NULL;

@@ -181,12 +181,13 @@ static void test_stop(void)
         for (gint patience = 0; patience < 5; patience++) {
             gint left = patience;
             const OrrStop stop = {lose_patience, &left};
-            const int64_t count = campaign_live_until(&run, 3, 200, threads, NULL, &stop, cut);
+            const int64_t count =
+                campaign_live_until(&run, 3, 200, &(CampaignCrew){.threads = threads, .stop = stop}, cut);
             g_assert_cmpint(count, >, 0);
             g_assert_cmpint(count, <, 200);
             g_assert_true(memcmp(whole, cut, (gsize)count * sizeof *cut) == 0);
         }
-    g_assert_cmpint(campaign_live_until(&run, 3, 200, 2, NULL, NULL, cut), ==, 200);
+    g_assert_cmpint(campaign_live_until(&run, 3, 200, &(CampaignCrew){.threads = 2}, cut), ==, 200);
     g_assert_true(memcmp(whole, cut, sizeof cut) == 0);
 }
 

@@ -39,6 +39,10 @@ static void test_texts(void)
         {"{\"scenario\": {\"training\": {\"lengths\": {\"file\": \"x\"}}}}", false},
         {"{\"scenario\": \"x\", \"set\": {\"training.lengths.file\": \"x\"}}", false},
         {"{\"scenario\": \"x\", \"set\": {\"training.lengths\": \"{\\\"file\\\": 1}\"}}", false},
+        {"{\"scenario\": \"x\", \"set\": {\"model=/etc/passwd\": 1}}", false},
+        {"{\"scenario\": \"x\", \"set\": {\"training.lengths={\\\"fil\\\": 1}\": 1}}", false},
+        {"{\"scenario\": \"x\", \"vary\": {\"model\": [\"gpt3-175b\", \"/etc/passwd\"]}}", false},
+        {"{\"scenario\": \"x\", \"vary\": {\"parallel.tensor\": \"1..8\", \"model\": [\"a\", \"b\"]}}", true},
         {"{\"scenario\": \"x\", \"own_runs\": \"runs\"}", false},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
