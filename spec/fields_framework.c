@@ -478,7 +478,8 @@ static const SpecField framework_fields[] = {
      .form = "a list of recipes",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}",
      .help = "What its recipes set for a model on a GPU: a list of {models, layers, accelerators, "
-             "precisions, stages, scenario}. A field that the scenario omits comes from the first matching "
+             "precisions, stages, facts, scenario}. A field that the scenario omits comes from the first "
+             "matching "
              "recipe "
              "that sets it."},
     SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,

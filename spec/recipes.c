@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "spec/recipe_facts.h"
 
 static bool is_list_of_texts(const OrrJson *node)
 {
@@ -14,9 +15,26 @@ static bool is_list_of_texts(const OrrJson *node)
     return texts;
 }
 
+static bool check_facts(const OrrJson *list, const char *where, GError **error)
+{
+    if (!is_list_of_texts(list))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: execution.framework.recipes: facts is %s; give a list of " SPEC_RECIPE_FACTS,
+                        where, orr_json_type_name(list));
+    for (const OrrJson *item = orr_json_first(list); item != NULL; item = orr_json_next(item))
+        if (!spec_recipe_fact_is(orr_json_text(item)))
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: execution.framework.recipes: facts: no \"%s\"; give some of " SPEC_RECIPE_FACTS, where,
+                orr_json_text(item));
+    return true;
+}
+
 static bool check_member(const OrrJson *member, const char *where, GError **error)
 {
     const char *key = orr_json_key(member);
+    if (strcmp(key, "facts") == 0)
+        return check_facts(member, where, error);
     if (strcmp(key, "models") == 0 || strcmp(key, "accelerators") == 0 || strcmp(key, "precisions") == 0)
         return is_list_of_texts(member) ||
                orr_fail(error, ORR_ERROR_INPUT,
@@ -34,7 +52,7 @@ static bool check_member(const OrrJson *member, const char *where, GError **erro
     return strcmp(key, "source") == 0 || orr_fail(error, ORR_ERROR_INPUT,
                                                   "%s: execution.framework.recipes: no key \"%s\"; give "
                                                   "models, layers, accelerators, precisions, "
-                                                  "stages, scenario or source",
+                                                  "stages, facts, scenario or source",
                                                   where, key);
 }
 
@@ -93,6 +111,17 @@ static bool is_number(const OrrJson *recipe, const char *key, double number)
     return number >= wanted && number <= wanted;
 }
 
+/* All that it asks for. */
+static bool has_facts(const OrrJson *recipe, const OrrJson *scenario)
+{
+    const OrrJson *list = orr_json_member(recipe, "facts");
+    bool all = true;
+    for (const OrrJson *item = list != NULL ? orr_json_first(list) : NULL; item != NULL;
+         item = orr_json_next(item))
+        all = all && spec_recipe_fact_holds(orr_json_text(item), scenario);
+    return all;
+}
+
 static double layers_of(const OrrJson *scenario)
 {
     const OrrJson *model = object_at(scenario, "model");
@@ -119,7 +148,8 @@ static bool matches_otherwise(const OrrJson *recipe, const OrrJson *scenario)
     g_autofree char *accelerator = text_at(scenario, "cluster.accelerator", "name", "");
     g_autofree char *precision = text_at(scenario, "training", "precision", "bf16");
     return names(recipe, "models", model, true) && names(recipe, "accelerators", accelerator, false) &&
-           names(recipe, "precisions", precision, false) && is_number(recipe, "layers", layers_of(scenario));
+           names(recipe, "precisions", precision, false) &&
+           is_number(recipe, "layers", layers_of(scenario)) && has_facts(recipe, scenario);
 }
 
 static bool matches(const OrrJson *recipe, const OrrJson *scenario)

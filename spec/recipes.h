@@ -1,6 +1,7 @@
 /* spec/recipes.h - what a framework's recipes set for a model on a GPU: `recipes` of a framework profile.
  *
- * A recipe is a part of a scenario under conditions: { "models", "layers", "accelerators", "precisions", "stages", "scenario" }.
+ * A recipe is a part of a scenario under conditions: { "models", "layers", "accelerators", "precisions", "stages", "facts",
+ * "scenario" }.
  * A field that the scenario omits comes from the first matching recipe that sets it. Keys of
  * `execution.framework` in a recipe replace those of the profile that it belongs to. A search, whose points differ in
  * stages, gives each the layers that a recipe has for its stages.

@@ -124,6 +124,8 @@ static void test_refused(void)
         {"[{\"scenario\":{},\"models\":\"m\"}]", "give a list of names"},
         {"[{\"scenario\":{},\"stages\":\"m\"}]", "give a number"},
         {"[{\"scenario\":{},\"model\":[]}]", "no key \"model\""},
+        {"[{\"scenario\":{},\"facts\":[\"eager\"]}]", "no \"eager\"; give some of shared-model"},
+        {"[{\"scenario\":{},\"facts\":true}]", "give a list of shared-model"},
         {"[{\"scenario\":3}]", "give a part of one"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {

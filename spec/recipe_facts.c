@@ -1,0 +1,81 @@
+/* spec/recipe_facts.c - see recipe_facts.h. Tested: unit/spec/test_model_recipes.c */
+#include "spec/recipe_facts.h"
+
+#include <string.h>
+
+static const OrrJson *value_at(const OrrJson *scenario, const char *object, const char *key)
+{
+    const OrrJson *at = orr_json_member(scenario, object);
+    return at != NULL && orr_json_type(at) == ORR_JSON_OBJECT ? orr_json_member(at, key) : NULL;
+}
+
+static bool is_text(const OrrJson *node, const char *text)
+{
+    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), text) == 0;
+}
+
+static bool above_one(const OrrJson *node)
+{
+    return is_text(node, "auto") ||
+           (node != NULL && orr_json_type(node) == ORR_JSON_NUMBER && orr_json_number(node) > 1);
+}
+
+/* Ranks share layers, sequences, experts or stages, and each keeps the whole of its part's weights: a program that
+ * shards its tensors besides (ZeRO-3) is a loop around FSDP. */
+static bool shared_model(const OrrJson *scenario)
+{
+    static const char *const degrees[] = {"tensor", "pipeline", "context", "expert"};
+    const OrrJson *zero = value_at(scenario, "parallel", "zero");
+    bool shared = false;
+    for (gsize i = 0; i < G_N_ELEMENTS(degrees); i++)
+        shared = shared || above_one(value_at(scenario, "parallel", degrees[i]));
+    return shared && (zero == NULL || orr_json_type(zero) != ORR_JSON_NUMBER || orr_json_number(zero) < 3);
+}
+
+static bool unfused_attention(const OrrJson *scenario)
+{
+    return is_text(value_at(scenario, "execution", "attention"), "unfused");
+}
+
+static bool learned_positions(const OrrJson *scenario)
+{
+    return is_text(value_at(scenario, "model", "position"), "learned");
+}
+
+static bool in_8_bits(const OrrJson *scenario)
+{
+    const OrrJson *precision = value_at(scenario, "training", "precision");
+    return precision != NULL && orr_json_type(precision) == ORR_JSON_TEXT &&
+           strstr(orr_json_text(precision), "fp8") != NULL;
+}
+
+static bool not_compiled(const OrrJson *scenario)
+{
+    const OrrJson *compiled = value_at(scenario, "execution", "compiled");
+    return compiled == NULL || orr_json_type(compiled) != ORR_JSON_BOOL || !orr_json_bool(compiled);
+}
+
+static const struct {
+    const char *name;
+    bool (*holds)(const OrrJson *scenario);
+} facts[] = {
+    {"shared-model", shared_model},           {"unfused-attention", unfused_attention},
+    {"learned-positions", learned_positions}, {"8-bit", in_8_bits},
+    {"not-compiled", not_compiled},
+};
+
+bool spec_recipe_fact_is(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(facts); i++)
+        if (strcmp(name, facts[i].name) == 0)
+            return true;
+    return false;
+}
+
+bool spec_recipe_fact_holds(const char *name, const OrrJson *scenario)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(facts); i++)
+        if (strcmp(name, facts[i].name) == 0)
+            return facts[i].holds(scenario);
+    return false;
+}
