@@ -86,7 +86,7 @@ CostAdapters cost_adapters_of(const Spec *spec, const CostLinear *linear)
         on.out[on.count++] = out;
         on.all_out += out;
     }
-    if (adapter->fused && on.count > 1) {
+    if ((adapter->fused || (adapter->joint & linear->targets[0]) != 0) && on.count > 1) {
         on.count = 1;
         on.out[0] = on.all_out;
     }
@@ -172,6 +172,8 @@ double cost_base_bytes(const SpecAdapter *adapter)
     switch (adapter->base_dtype) {
     case SPEC_BASE_NF4:
         return 0.5 + (adapter->double_quantised ? 1.0 / 64 + 4.0 / (64 * 256) : 4.0 / 64);
+    case SPEC_BASE_INT4:
+        return 0.5 + (2 + 0.5) / 128;
     case SPEC_BASE_INT8:
     case SPEC_BASE_FP8:
         return 1;
@@ -180,7 +182,7 @@ double cost_base_bytes(const SpecAdapter *adapter)
     }
 }
 
-/* Norms and biases are vectors, which stay in 16 bits, as the embedding and the head do. */
+/* Norms and biases are vectors, which stay in 16 bits, as the embedding and the head do; or in fp32 (cost_autocasts). */
 CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecAdapter *adapter = &spec->training.adapter;
@@ -191,11 +193,12 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
         const double each = cost_part_frozen(spec, piece, layer) ? cost_weight_wire_bytes(spec) : 0;
         return (CostFrozen){each * weights.dense, each * weights.expert};
     }
-    const double base = piece == COST_PART_LAYER ? cost_base_bytes(adapter) : 2;
+    const double rest = cost_autocasts(spec) ? 4 : 2;
+    const double base = piece == COST_PART_LAYER ? cost_base_bytes(adapter) : rest;
     const CostParams matrices = {.tensor_sharded = all.tensor_sharded},
                      vectors = {.replicated = all.replicated};
     frozen.dense_bytes = base * cost_rank_weights(&matrices, &spec->parallel).dense +
-                         2 * cost_rank_weights(&vectors, &spec->parallel).dense;
+                         rest * cost_rank_weights(&vectors, &spec->parallel).dense;
     frozen.expert_bytes = base * cost_rank_weights(&all, &spec->parallel).expert;
     return frozen;
 }

@@ -7,8 +7,9 @@
  * would read are not kept. Weights stored in fewer bits are widened before each product, forward and backward.
  * Source: Hu et al., LoRA, ICLR 2022; Dettmers et al., QLoRA, NeurIPS 2023; [PEFT] tuners/lora/layer.py; [Bitsandbytes]
  * autograd/_functions.py MatMul4Bit; [MegatronBridge] peft/lora_layers.py
- * Ignores: that the first layer's input needs no gradient; gradients of frozen norms, which kernels compute with their input's.
- * Tested: unit/costmodel/test_adapter.c
+ * Ignores: that the first layer's input needs no gradient; gradients of frozen norms that fused kernels compute with their
+ * input's.
+ * Tested: unit/costmodel/test_adapter.c, test_adapter_base.c
  */
 #ifndef ORR_COSTMODEL_ADAPTER_H
 #define ORR_COSTMODEL_ADAPTER_H
@@ -28,7 +29,8 @@ typedef struct CostFrozen {
 } CostFrozen;
 CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer);
 /* Bytes of a frozen weight of a linear layer. nf4: half a byte and a scale for 64 weights, of 4 bytes, or of one with 4 bytes
- * for 256 scales. int8: a byte; a scale a row. fp8: a byte.   Source: QLoRA section 3 */
+ * for 256 scales. int4: half a byte, and for 128 weights a scale of 2 bytes and a zero of half a byte. int8, fp8: a byte.
+ * Source: QLoRA section 3; [AutoGPTQ] */
 double cost_base_bytes(const SpecAdapter *adapter);
 
 /* Behind the product of a linear layer of this name, of [tokens, in] on this rank: its adapters in this pass. */

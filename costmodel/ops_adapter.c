@@ -4,6 +4,20 @@
 #include "costmodel/adapter.h"
 #include "costmodel/adapter_internal.h"
 
+/* GPTQ's words of eight weights, by PyTorch's kernels: shifted apart into int32 (1/2+4, by element), to int8 (4+1, by
+ * element), masked in place (1+1), zeros subtracted (1+1, by element), scaled (1+2, by element); four kernels more for the
+ * zeros. The backward reads what the product read.   Source: [AutoGPTQ] nn_modules/qlinear/qlinear_cuda_old.py */
+static void push_int4(CostOps *ops, CostModule module, CostPass pass, double weights, double element_bytes)
+{
+    if (pass != COST_FORWARD)
+        return;
+    cost_push_memory(ops, "mask weight", module, COST_MEMORY_CAST, weights, cost_both_ways(1, 1), 1);
+    cost_push_by_element(ops, "widen weight", module, weights, 4, cost_both_ways(6.5, 6 + element_bytes), 8);
+    const int last = ops->count - 1;
+    ops->op[last].temp_bytes = weights * (4 + 1 - element_bytes);
+    cost_keep(ops, (CostTensor){"widened weight", element_bytes * weights, last, .kept_by = last});
+}
+
 void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                         double weights)
 {
@@ -12,6 +26,10 @@ void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module,
     if (!adapter->given || adapter->base_dtype == SPEC_BASE_BF16 || as_stored ||
         pass == COST_BACKWARD_WEIGHT || module == COST_MODULE_HEAD || module == COST_MODULE_ROUTER)
         return;
+    if (adapter->base_dtype == SPEC_BASE_INT4) {
+        push_int4(ops, module, pass, weights, shape->element_bytes);
+        return;
+    }
     const bool scales = adapter->base_dtype == SPEC_BASE_NF4 && adapter->double_quantised;
     cost_push_memory(ops, "widen weight", module, COST_MEMORY_CAST, weights,
                      cost_both_ways(cost_base_bytes(adapter), shape->element_bytes), scales ? 2 : 1);

@@ -37,6 +37,10 @@ static CostMoved loss_moved(const CostShape *shape, SpecLoss loss, bool backward
         return backward ? cost_both_ways(4, 4) : cost_both_ways(2, 2);
     case SPEC_LOSS_UNFUSED_AUTOCAST: /* 16 bits to fp32 behind log-softmax; zeros in fp32, back to 16 bits before it */
         return backward ? cost_both_ways(8, 8) : cost_both_ways(4, 6);
+    case SPEC_LOSS_SHIFTED_16BIT: /* a copy (2+2) more; backward its gradient into zeros (2, 2+2) */
+        return backward ? cost_both_ways(6, 8) : cost_both_ways(4, 4);
+    case SPEC_LOSS_SHIFTED_AUTOCAST: /* and what the model returns to fp32 (2+4) */
+        return backward ? cost_both_ways(10, 12) : cost_both_ways(8, 12);
     case SPEC_LOSS_VOCAB_PARALLEL:
         return backward ? cost_both_ways(8, 6) : cost_both_ways(22, 16);
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
@@ -61,6 +65,10 @@ static CostMoved loss_streams(SpecLoss loss, bool backward)
         return backward ? cost_both_ways(4, 6) : cost_both_ways(2, 4);
     case SPEC_LOSS_UNFUSED_SHIFTED:
         return backward ? cost_both_ways(8, 14) : cost_both_ways(6, 8);
+    case SPEC_LOSS_SHIFTED_16BIT:
+        return backward ? cost_both_ways(2, 6) : cost_both_ways(2, 2);
+    case SPEC_LOSS_SHIFTED_AUTOCAST:
+        return backward ? cost_both_ways(6, 10) : cost_both_ways(6, 10);
     case SPEC_LOSS_UNFUSED_16BIT:
         return backward ? cost_both_ways(0, 2) : cost_both_ways(0, 0);
     default:
@@ -102,6 +110,10 @@ static LogitBytes logit_bytes(const Spec *spec)
         return (LogitBytes){.kept = 4, .backward_temp = 4};
     case SPEC_LOSS_UNFUSED_AUTOCAST: /* logits, log-softmax and its fp32 copy, whose gradient comes beside it */
         return (LogitBytes){.kept = 8, .backward_temp = 4};
+    case SPEC_LOSS_SHIFTED_16BIT: /* log-softmax; logits and their copy before, its two gradients behind */
+        return (LogitBytes){.kept = 2, .forward_temp = 4, .backward_temp = 4};
+    case SPEC_LOSS_SHIFTED_AUTOCAST: /* log-softmax and its fp32 copy; what the model returns, also in fp32 */
+        return (LogitBytes){.kept = 6, .forward_temp = 6, .backward_temp = 4};
     case SPEC_LOSS_VOCAB_PARALLEL: /* fp32 softmax in place of the fp32 logits; 16-bit logits freed after the cast */
         return (LogitBytes){.kept = 4, .forward_temp = 4, .backward_temp = 2};
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* and what a graph both sums and changes is a fresh fp32 buffer */

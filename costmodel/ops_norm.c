@@ -23,6 +23,10 @@ static const NormChain eager_norm = {{.read = 12, .written = 6}, 5, {.read = 8, 
 static const NormChain wide_norm = {{.read = 8, .written = 4}, 4, {.read = 8, .written = 8}, 2},
                        wide_norm_backward = {{.read = 48, .written = 24}, 13, {.read = 8, .written = 12}, 3};
 
+/* Of these what the gradient of the weight takes, which nobody asks for of a frozen one. Source: [PyTorchAutograd] */
+static const NormChain eager_norm_weight = {{.read = 6, .written = 2}, 2, {.read = 0, .written = 0}, 0},
+                       wide_norm_weight = {{.read = 12, .written = 4}, 2, {.read = 0, .written = 0}, 0};
+
 /* A fused norm of an fp32 copy of its 16-bit input: forward the copy (2+4, by element) and the norm (4+2); backward both
  * again where nothing is kept of them, the gradient of the input (4+2, 4) and of the weight (4+2), and back (4+2).
  * Source: [InternEvo] modeling_internlm.py, dropout_selective_checkpoint; Apex MixedFusedRMSNorm */
@@ -54,6 +58,8 @@ static void push_norm_gradients(const CostShape *shape, CostOps *ops, double row
     const double elements = rows * cols;
     cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in + out, in),
                      1);
+    if (shape->spec->training.adapter.given)
+        return;
     cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
                      cost_both_ways(in + out, 0), 1);
     CostOp *weight = &ops->op[ops->count - 1];
@@ -70,6 +76,13 @@ static void push_chain(CostOps *ops, const NormChain *chain, double elements)
     if (chain->by_element > 0)
         cost_push_by_element(ops, "norm by element", COST_MODULE_NORM, elements, chain->by_element,
                              chain->addressed, chain->by_element);
+}
+
+static void leave_out(NormChain *chain, const NormChain *part)
+{
+    chain->streamed.read -= part->streamed.read;
+    chain->streamed.written -= part->streamed.written;
+    chain->streams -= part->streams;
 }
 
 /* Kernels that sum over a row before the one that writes it: the mean and the variance, or the mean square; backward both
@@ -121,7 +134,10 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     } else if (eager && pass == COST_FORWARD) {
         push_chain(ops, wide ? &wide_norm : &eager_norm, elements);
     } else if (eager) {
-        push_chain(ops, wide ? &wide_norm_backward : &eager_norm_backward, elements);
+        NormChain chain = wide ? wide_norm_backward : eager_norm_backward;
+        if (shape->spec->training.adapter.given)
+            leave_out(&chain, wide ? &wide_norm_weight : &eager_norm_weight);
+        push_chain(ops, &chain, elements);
     } else if (pass == COST_FORWARD) { /* read x, write y */
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
                          cost_both_ways((1 + sums) * in, out), 1 + sums);
@@ -228,7 +244,9 @@ void cost_push_autocast_weight(const CostShape *shape, CostOps *ops, CostModule 
                                double weights)
 {
     const double e = shape->element_bytes, r = shape->stream_bytes;
-    if (r <= e || pass == COST_BACKWARD_INPUT) {
+    const bool stored =
+        shape->spec->training.adapter.given && module != COST_MODULE_HEAD; /* in 16 bits or fewer */
+    if (r <= e || pass == COST_BACKWARD_INPUT || stored) {
         return;
     }
     cost_push_memory(ops, "autocast weight", module, COST_MEMORY_ELEMENTWISE, weights,

@@ -269,7 +269,10 @@ static bool is_full(SpecPrecision precision)
 
 bool cost_autocasts(const Spec *spec)
 {
-    return spec->execution.framework.kernels.autocast && !is_full(spec->training.precision);
+    const SpecAdapter *adapter = &spec->training.adapter;
+    const bool narrow =
+        adapter->given && adapter->base_dtype != SPEC_BASE_NF4 && adapter->base_dtype != SPEC_BASE_INT8;
+    return spec->execution.framework.kernels.autocast && !is_full(spec->training.precision) && !narrow;
 }
 
 double cost_weight_wire_bytes(const Spec *spec)

@@ -70,7 +70,9 @@ double cost_optimizer_bytes_per_parameter(const Spec *spec);
 /* Seconds of the optimizer step on a rank that holds these weights. */
 double cost_optimizer_s(const Spec *spec, const CostWeights *weights);
 
-/* Weights and residual stream in fp32 around 16-bit products (`autocast`). Never in fp32 training. */
+/* Weights and residual stream in fp32 around 16-bit products (`autocast`). Never in fp32 training, nor beside adapters whose
+ * frozen weights are loaded in 16 bits; bitsandbytes' models have all that is not quantised cast to fp32.
+ * Source: [PEFT] utils/other.py, prepare_model_for_kbit_training */
 bool cost_autocasts(const Spec *spec);
 
 /* Bytes an element on the wire of gradient reduction and parameter gathers. */

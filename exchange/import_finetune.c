@@ -194,10 +194,7 @@ static void take_targets(ExchangeImport *import, const Dialect *names)
     g_auto(GStrv) parts = g_strsplit_set(given != NULL && !pattern ? given : "", "[],'\" \t\n", -1);
     for (char **part = parts; *part != NULL; part++) {
         const char *name = strcmp(*part, "output_proj") == 0 ? "o_proj" : *part;
-        bool known = false;
-        for (int i = 0; i < spec_words_target.count; i++)
-            known = known || strcmp(orr_word(&spec_words_target, i), name) == 0;
-        if (known)
+        if (spec_knows_target(name))
             add_target(list, name);
         else if (name[0] != '\0')
             exchange_import_warn(import,

@@ -53,10 +53,7 @@ static void write_targets(const OrrJson *targets, OrrJsonWriter *w, ExchangeLoss
         const char *name = orr_json_type(item) == ORR_JSON_TEXT ? orr_json_text(item) : "";
         const char *dot = strrchr(name, '.');
         name = dot != NULL ? dot + 1 : name;
-        bool known = false;
-        for (int i = 0; i < spec_words_target.count; i++)
-            known = known || strcmp(orr_word(&spec_words_target, i), name) == 0;
-        if (known) {
+        if (spec_knows_target(name)) {
             orr_jw_text(w, NULL, name);
             continue;
         }

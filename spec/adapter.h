@@ -41,7 +41,7 @@ typedef enum {
 enum { SPEC_TARGETS_ATTENTION = 15 + 128 + 256 + 512 + 1024, SPEC_TARGETS_MLP = 112 };
 
 /* How frozen weights of linear layers are stored. */
-typedef enum { SPEC_BASE_BF16, SPEC_BASE_FP8, SPEC_BASE_INT8, SPEC_BASE_NF4 } SpecBase;
+typedef enum { SPEC_BASE_BF16, SPEC_BASE_FP8, SPEC_BASE_INT8, SPEC_BASE_NF4, SPEC_BASE_INT4 } SpecBase;
 
 /* W x + (alpha / rank) B A x, of which A and B are trained. Source: Hu et al., LoRA, ICLR 2022 */
 typedef struct SpecAdapter {
@@ -50,6 +50,7 @@ typedef struct SpecAdapter {
     double alpha;
     unsigned targets;
     unsigned named;             /* those of them that were given by a name of their own */
+    unsigned joint;             /* those that are one linear layer, which has one adapter */
     bool share_expert_adapters; /* one for all experts of a rank; else one each */
     SpecDtype dtype;            /* of its weights */
     double dropout_frac;
@@ -74,6 +75,9 @@ static inline bool spec_freezes(const SpecFreeze *freeze)
 {
     return freeze->embedding || freeze->head || freeze->layers > 0;
 }
+
+/* Whether training.adapter.targets takes this name. */
+bool spec_knows_target(const char *name);
 
 extern const SpecWords spec_words_task, spec_words_target, spec_words_base, spec_words_reference;
 

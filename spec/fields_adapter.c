@@ -13,7 +13,7 @@ static const char *const target_list[] = {
     "kv_b_proj"};
 const SpecWords spec_words_target = {"one of the linear layers", target_list, (int)G_N_ELEMENTS(target_list),
                                      0};
-static const char *const base_list[] = {"bf16", "fp8", "int8", "nf4"};
+static const char *const base_list[] = {"bf16", "fp8", "int8", "nf4", "int4"};
 const SpecWords spec_words_base = {"one of the ways to store frozen weights", base_list,
                                    (int)G_N_ELEMENTS(base_list), 0};
 
@@ -21,22 +21,40 @@ static const char *const reference_list[] = {"none", "cached", "adapter-off", "m
 const SpecWords spec_words_reference = {"one of the sources of a reference's probabilities", reference_list,
                                         (int)G_N_ELEMENTS(reference_list), 0};
 
-/* Several at once, and what Megatron calls them. */
+enum { QKV = SPEC_TARGET_Q | SPEC_TARGET_K | SPEC_TARGET_V, GATE_UP = SPEC_TARGET_GATE | SPEC_TARGET_UP };
+
+/* Several at once, what Megatron calls them, and linear layers of models that hold several projections. */
 static const struct {
     const char *word;
-    unsigned targets;
-} sets[] = {{"attention", SPEC_TARGETS_ATTENTION},
-            {"mlp", SPEC_TARGETS_MLP},
-            {"all-linear", SPEC_TARGETS_ATTENTION | SPEC_TARGETS_MLP},
-            {"linear_qkv", SPEC_TARGET_Q | SPEC_TARGET_K | SPEC_TARGET_V},
-            {"linear_proj", SPEC_TARGET_O},
-            {"linear_fc1", SPEC_TARGET_GATE | SPEC_TARGET_UP},
-            {"linear_fc2", SPEC_TARGET_DOWN},
-            {"linear_q_proj", SPEC_TARGET_Q},
-            {"linear_q_down_proj", SPEC_TARGET_Q_A},
-            {"linear_q_up_proj", SPEC_TARGET_Q_B},
-            {"linear_kv_down_proj", SPEC_TARGET_KV_A},
-            {"linear_kv_up_proj", SPEC_TARGET_KV_B}};
+    unsigned targets, joint;
+} sets[] = {{"attention", SPEC_TARGETS_ATTENTION, 0},
+            {"mlp", SPEC_TARGETS_MLP, 0},
+            {"all-linear", SPEC_TARGETS_ATTENTION | SPEC_TARGETS_MLP, 0},
+            {"qkv_proj", QKV, QKV},
+            {"c_attn", QKV, QKV},
+            {"query_key_value", QKV, QKV},
+            {"Wqkv", QKV, QKV},
+            {"gate_up_proj", GATE_UP, GATE_UP},
+            {"linear_qkv", QKV, 0},
+            {"linear_proj", SPEC_TARGET_O, 0},
+            {"linear_fc1", GATE_UP, 0},
+            {"linear_fc2", SPEC_TARGET_DOWN, 0},
+            {"linear_q_proj", SPEC_TARGET_Q, 0},
+            {"linear_q_down_proj", SPEC_TARGET_Q_A, 0},
+            {"linear_q_up_proj", SPEC_TARGET_Q_B, 0},
+            {"linear_kv_down_proj", SPEC_TARGET_KV_A, 0},
+            {"linear_kv_up_proj", SPEC_TARGET_KV_B, 0}};
+
+bool spec_knows_target(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
+        if (strcmp(name, sets[i].word) == 0)
+            return true;
+    for (gsize i = 0; i < G_N_ELEMENTS(target_list); i++)
+        if (strcmp(name, target_list[i]) == 0)
+            return true;
+    return false;
+}
 
 static bool read_target(SpecReadContext *context, const OrrJson *node, SpecAdapter *adapter, GError **error)
 {
@@ -44,6 +62,7 @@ static bool read_target(SpecReadContext *context, const OrrJson *node, SpecAdapt
     for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
         if (strcmp(text, sets[i].word) == 0) {
             adapter->targets |= sets[i].targets;
+            adapter->joint |= sets[i].joint;
             return true;
         }
     int word = 0;
@@ -57,7 +76,7 @@ static bool read_target(SpecReadContext *context, const OrrJson *node, SpecAdapt
 static bool read_targets(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecAdapter *adapter = target;
-    adapter->targets = adapter->named = 0;
+    adapter->targets = adapter->named = adapter->joint = 0;
     if (orr_json_type(node) != ORR_JSON_LIST) {
         if (!read_target(context, node, adapter, error))
             return false;
@@ -83,14 +102,16 @@ static const SpecField adapter_fields[] = {
      .read = read_targets,
      .form = "attention, mlp, all-linear, or a list of linear layers such as [\"q_proj\", \"v_proj\"]",
      .schema = "{\"type\":[\"string\",\"array\"]}",
-     .help = "Linear layers that have an adapter. Names are those of Hugging Face or Megatron."},
+     .help =
+         "Linear layers that have an adapter. Names are those of Hugging Face or Megatron; qkv_proj (also "
+         "c_attn, query_key_value, Wqkv) and gate_up_proj are one layer with one adapter."},
     SPEC_F_WORD(SpecAdapter, dtype, &spec_words_dtype, "\"bf16\"", 0,
                 "Number format of the adapter's weights. PEFT casts them to fp32 unless told otherwise."),
     SPEC_F_DOUBLE(SpecAdapter, dropout_frac, ORR_UNIT_FRAC, 0, 0.9, "0", 0,
                   "Dropout on each adapter's input. Above 0 every adapter keeps a copy of it and a mask."),
     SPEC_F_WORD(SpecAdapter, base_dtype, &spec_words_base, "\"bf16\"", 0,
                 "How frozen weights of linear layers are stored; what is narrower is widened before every "
-                "product."),
+                "product. int4: GPTQ's, widened by PyTorch's kernels and kept so until the backward."),
     SPEC_F_BOOL(SpecAdapter, double_quantised, "true", 0,
                 "Scales of nf4 blocks are quantised too: 0.127 in place of 0.5 bits a weight."),
     SPEC_F_BOOL(SpecAdapter, fused, "false", 0,
@@ -210,13 +231,13 @@ bool spec_check_adapter(const Check *check)
         return spec_check_fail(
             check, "training.adapter: given with training.task \"%s\"; give \"lora\" or \"qlora\"",
             spec_word(&spec_words_task, (int)task));
-    const bool narrow = adapter->base_dtype == SPEC_BASE_NF4 || adapter->base_dtype == SPEC_BASE_INT8;
+    const bool narrow = adapter->base_dtype >= SPEC_BASE_INT8;
     if ((task == SPEC_TASK_QLORA && adapter->base_dtype == SPEC_BASE_BF16) ||
         (task == SPEC_TASK_LORA && narrow))
         return spec_check_fail(check, "training.adapter.base_dtype: \"%s\" with training.task \"%s\"; %s",
                                spec_word(&spec_words_base, (int)adapter->base_dtype),
                                spec_word(&spec_words_task, (int)task),
-                               narrow ? "give task \"qlora\"" : "give nf4, int8 or fp8");
+                               narrow ? "give task \"qlora\"" : "give nf4, int4, int8 or fp8");
     if (!check_targets(check, &spec->model, adapter))
         return false;
     const char *with = beside(spec);

@@ -59,7 +59,8 @@ WORDS(shared_by, "whose a rate is", "all", "node");
 WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
 WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
-      "compiled", "xentropy", "unfused-shifted", "unfused-16bit", "unfused-autocast", "chunked-output");
+      "compiled", "xentropy", "unfused-shifted", "unfused-16bit", "unfused-autocast", "chunked-output",
+      "unfused-shifted-16bit", "unfused-shifted-autocast");
 WORDS(gelu, "a way to run GELU", "kernel", "erf", "tanh", "fused-bias");
 WORDS(rope, "a way to rotate queries and keys", "complex", "halves", "halves-joined", "fused",
       "fused-not-latent");

@@ -217,6 +217,8 @@ typedef enum {
     SPEC_LOSS_UNFUSED_16BIT,    /* PyTorch's cross-entropy of 16-bit logits, which nobody casts */
     SPEC_LOSS_UNFUSED_AUTOCAST, /* the same under torch.autocast, which casts what log-softmax gives */
     SPEC_LOSS_CHUNKED_OUTPUT, /* torchtune's: all logits in 16 bits, in pieces; the loss of one piece at a time */
+    SPEC_LOSS_SHIFTED_16BIT, /* as unfused-16bit, of a copy without the last token; the logits go when it returns */
+    SPEC_LOSS_SHIFTED_AUTOCAST, /* the same under torch.autocast; Accelerate gives the logits back in fp32 */
 } SpecLoss;
 
 /* What an eager GELU runs as: a kernel of its own, or the operations of its formula. */

@@ -437,7 +437,7 @@ static void test_refused(void)
         {"\"task\":\"qlora\"", "needs training.adapter"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":0}", "rank"},
         {"\"adapter\":{\"rank\":8}", "give \"lora\" or \"qlora\""},
-        {"\"task\":\"qlora\",\"adapter\":{\"rank\":8}", "give nf4, int8 or fp8"},
+        {"\"task\":\"qlora\",\"adapter\":{\"rank\":8}", "give nf4, int4, int8 or fp8"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"base_dtype\":\"nf4\"}", "give task \"qlora\""},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[]}", "is empty"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"q_prj\"}", "q_proj"},

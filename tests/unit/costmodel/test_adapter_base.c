@@ -1,0 +1,134 @@
+/* unit/costmodel/test_adapter_base.c - what PEFT's models hold beside adapters: joint linear layers, weights of GPTQ, what
+ * torch.autocast still casts, gradients that frozen norms have not. */
+#include <string.h>
+
+#include "costmodel/adapter.h"
+#include "costmodel/states.h"
+#include "spec/load.h"
+
+static Spec *load(const char *training, const char *framework)
+{
+    GError *error = NULL;
+    g_autofree char *text = g_strdup_printf(
+        "{\"model\":\"llama2-7b\",\"cluster\":{\"accelerator\":\"a100-sxm4-80gb\",\"gpus_per_node\":1,"
+        "\"nodes\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":8,\"micro_batch\":1,%s},"
+        "\"execution\":{\"framework\":\"%s\",\"attention\":\"flash2\"}}",
+        training, framework);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    Spec *spec = g_new0(Spec, 1);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return spec;
+}
+
+#define LORA(targets) "\"task\":\"lora\",\"adapter\":{\"rank\":16,\"targets\":" targets "}"
+#define QLORA(base)   "\"task\":\"qlora\",\"adapter\":{\"rank\":16,\"base_dtype\":\"" base "\"}"
+
+/* Bytes and launches of the ops of a layer's pass, or of the head's, that have this name. */
+typedef struct Sum {
+    double bytes;
+    int launches;
+} Sum;
+
+static Sum sum_of(const Spec *spec, bool head, CostPass pass, const char *name)
+{
+    CostShape shape;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    Sum sum = {0};
+    cost_shape_init(&shape, spec);
+    if (head)
+        cost_graph(&shape, cost_ops_head, graph);
+    else
+        cost_graph_layer(&shape, 3, graph);
+    const CostOps *ops = &graph->pass[pass];
+    for (int i = 0; i < ops->count; i++) {
+        if (strcmp(ops->op[i].name, name) != 0)
+            continue;
+        const CostMoved moved = cost_op_moved(&ops->op[i]);
+        sum.bytes += moved.read + moved.written;
+        sum.launches += ops->op[i].kernels;
+    }
+    return sum;
+}
+
+/* A joint layer has one A; Megatron's fused adapters differ in what is added apart, which PEFT does. */
+static void test_joint(void)
+{
+    g_autofree Spec *joint = load(LORA("[\"c_attn\",\"gate_up_proj\"]"), "transformers-ddp"),
+                    *apart = load(LORA("[\"q_proj\",\"k_proj\",\"v_proj\",\"gate_proj\",\"up_proj\"]"),
+                                  "transformers-ddp");
+    g_assert_cmpfloat(cost_trained_parameters(joint), ==, 32 * 16.0 * (4096 + 3 * 4096 + 4096 + 2 * 11008));
+    g_assert_cmpfloat(cost_trained_parameters(apart) - cost_trained_parameters(joint), ==,
+                      32 * 16.0 * 3 * 4096);
+    g_assert_cmpint(sum_of(joint, false, COST_FORWARD, "adapter a").launches, ==, 2);
+    g_assert_cmpint(sum_of(apart, false, COST_FORWARD, "adapter a").launches, ==, 5);
+    g_assert_cmpint(sum_of(joint, false, COST_FORWARD, "adapter add").launches, ==, 2);
+}
+
+/* Half a byte, a scale and a zero for 128; 16.5 bytes moved for each weight forward, and 2 kept, none backward. */
+static void test_int4(void)
+{
+    const SpecAdapter int4 = {.base_dtype = SPEC_BASE_INT4};
+    const double weights = 4 * 4096.0 * 4096 + 3 * 4096.0 * 11008;
+    g_assert_cmpfloat(cost_base_bytes(&int4), ==, 0.51953125);
+    g_autofree Spec *spec = load(QLORA("int4"), "transformers-deepspeed");
+    g_assert_cmpfloat(sum_of(spec, false, COST_FORWARD, "widen weight").bytes +
+                          sum_of(spec, false, COST_FORWARD, "mask weight").bytes,
+                      ==, 16.5 * weights);
+    g_assert_cmpint(sum_of(spec, false, COST_BACKWARD_INPUT, "widen weight").launches, ==, 0);
+    CostShape shape;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    cost_shape_init(&shape, spec);
+    cost_graph_layer(&shape, 3, graph);
+    double kept = 0;
+    for (int i = 0; i < graph->pass[COST_FORWARD].kept_count; i++)
+        if (strcmp(graph->pass[COST_FORWARD].kept[i].name, "widened weight") == 0)
+            kept += graph->pass[COST_FORWARD].kept[i].bytes;
+    g_assert_cmpfloat(kept, ==, 2 * weights);
+}
+
+/* Frozen weights in 16 bits leave torch.autocast nothing to cast; bitsandbytes' models have norms, embedding and head in
+ * fp32, and a stream of fp32 with them. */
+static void test_autocast(void)
+{
+    g_autofree Spec *lora = load(LORA("\"attention\""), "transformers-ddp"),
+                    *qlora = load(QLORA("nf4"), "transformers-ddp"),
+                    *gptq = load(QLORA("int4"), "transformers-ddp");
+    g_assert_false(cost_autocasts(lora));
+    g_assert_false(cost_autocasts(gptq));
+    g_assert_true(cost_autocasts(qlora));
+    g_assert_cmpint(sum_of(lora, false, COST_FORWARD, "autocast weight").launches, ==, 0);
+    g_assert_cmpint(sum_of(lora, true, COST_FORWARD, "autocast weight").launches, ==, 0);
+    g_assert_cmpint(sum_of(qlora, false, COST_FORWARD, "autocast weight").launches, ==, 0);
+    g_assert_cmpfloat(sum_of(qlora, true, COST_FORWARD, "autocast weight").bytes, ==, 6 * 4096.0 * 32000);
+    g_assert_cmpint(sum_of(qlora, false, COST_FORWARD, "autocast").launches, >, 0);
+    g_assert_cmpfloat(cost_frozen_bytes(qlora, COST_PART_HEAD, 0).dense_bytes, ==,
+                      4 * (32000.0 * 4096 + 4096));
+    g_assert_cmpfloat(cost_frozen_bytes(gptq, COST_PART_HEAD, 0).dense_bytes, ==,
+                      2 * (32000.0 * 4096 + 4096));
+}
+
+/* Nobody asks for the gradient of a frozen norm's weight: two of 28 launches, 8 of 92 bytes an element, for each of two norms. */
+static void test_norms(void)
+{
+    g_autofree Spec *lora = load(LORA("\"attention\""), "transformers-deepspeed"),
+                    *sft = load("\"task\":\"sft\"", "transformers-deepspeed");
+    const Sum frozen = sum_of(lora, false, COST_BACKWARD_INPUT, "norm"),
+              trained = sum_of(sft, false, COST_BACKWARD_INPUT, "norm");
+    g_assert_cmpint(trained.launches - frozen.launches, ==, 2 * 2);
+    g_assert_cmpfloat(trained.bytes - frozen.bytes, ==, 2 * 8 * 1024.0 * 4096);
+    g_assert_cmpfloat(sum_of(lora, false, COST_FORWARD, "norm").bytes, ==,
+                      sum_of(sft, false, COST_FORWARD, "norm").bytes);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/adapter-base/joint", test_joint);
+    g_test_add_func("/adapter-base/int4", test_int4);
+    g_test_add_func("/adapter-base/autocast", test_autocast);
+    g_test_add_func("/adapter-base/norms", test_norms);
+    return g_test_run();
+}
