@@ -56,27 +56,30 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform; both in
  *                        one kernel 2 + 2 + 2 (1/2 + 1/16)      (`fused_hadamard_cast`)
  *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
- * Compiled casts find the maximum in the kernel that writes the tensor.
- * Source: [TransformerEngine], [torchao], [Xi2023] */
+ * Compiled casts find the maximum in the kernel that writes the tensor. Beside adapters no frozen weight has a gradient: rows
+ * alone are cast, without a transform.
+ * Source: [TransformerEngine] (module/linear.py: columnwise=backward_needs_input), [torchao], [Xi2023] */
 static CostMoved cast_moved(const CostShape *shape, int *ret_kernels)
 {
     const SpecPrecision precision = shape->spec->training.precision;
     const bool compiled = shape->spec->execution.compiled;
+    const bool frozen = shape->spec->training.adapter.given;
+    const double ways = frozen ? 1 : 2;
     *ret_kernels = 1;
     if (shape->linear_dtype == SPEC_FP4) { /* a kernel zeroes the maxima */
-        const bool fused = shape->spec->execution.framework.kernels.fused_hadamard_cast;
+        const bool fused = frozen || shape->spec->execution.framework.kernels.fused_hadamard_cast;
         *ret_kernels = fused ? 3 : 4;
-        return cost_both_ways(fused ? 4 : 6, 2 * (0.5 + 1.0 / 16));
+        return cost_both_ways(fused ? 4 : 6, ways * (0.5 + 1.0 / 16));
     }
     if (shape->linear_dtype == SPEC_INT4) {
         *ret_kernels = 3;
         return cost_both_ways(6, 2 + 2 * 0.5);
     }
     if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
-        return cost_both_ways(2, 2 * (1 + 1.0 / 32));
+        return cost_both_ways(2, ways * (1 + 1.0 / 32));
     }
     const bool current = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE;
-    const bool transposes = wants_transposes(shape) && !copies_transposes(shape);
+    const bool transposes = wants_transposes(shape) && !copies_transposes(shape) && !frozen;
     *ret_kernels = current && !compiled ? 3 : 1;
     return cost_both_ways(current && !compiled ? 4 : 2, transposes ? 2 : 1);
 }

@@ -97,6 +97,16 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
                      cost_both_ways(read * e, written * e), kernels);
 }
 
+/* Transformer Engine's operation fuser: the norm and the activation write what the product behind them reads, in 8 bits, and
+ * the activation's gradient what the one before it reads.
+ * Source: [TransformerEngine] pytorch/ops/basic/rmsnorm.py, swiglu.py (next_op_input_quantizer) */
+static bool casts_in_kernels(const CostShape *shape)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    return shape->spec->training.adapter.fused && shape->linear_dtype == SPEC_FP8 &&
+           (precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_MXFP8);
+}
+
 /* Sum of output gradients over tokens, for bias gradients. */
 static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements)
 {
@@ -149,8 +159,10 @@ static void push_mlp(const CostShape *shape, CostPass pass, int input, CostOps *
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 * f : f;
     const CostModule linear = COST_MODULE_MLP_LINEAR;
-    cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width,
-                   COST_GATHERED_INPUT);
+    const bool casts = casts_in_kernels(shape);
+    if (!casts)
+        cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width,
+                       COST_GATHERED_INPUT);
     cost_push_autocast_input(shape, ops, pass, linear, model->gated_mlp ? 2 : 1);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
@@ -165,8 +177,11 @@ static void push_mlp(const CostShape *shape, CostPass pass, int input, CostOps *
     }
     cost_push_activation(shape, ops, pass, COST_MODULE_MLP_ACTIVATION, shape->tokens * f);
     const int activation = ops->count - 1;
-    cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
-                   COST_GATHERED_OUTPUT_GRAD);
+    if (casts && pass != COST_BACKWARD_WEIGHT)
+        ops->op[activation].u.memory.each.written *= cost_kept_element_bytes(shape) / shape->element_bytes;
+    if (!casts || pass != COST_FORWARD)
+        cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
+                       COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden,
                                      shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, linear, out);

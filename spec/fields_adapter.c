@@ -35,9 +35,9 @@ static const struct {
             {"query_key_value", QKV, QKV},
             {"Wqkv", QKV, QKV},
             {"gate_up_proj", GATE_UP, GATE_UP},
-            {"linear_qkv", QKV, 0},
+            {"linear_qkv", QKV, QKV},
             {"linear_proj", SPEC_TARGET_O, 0},
-            {"linear_fc1", GATE_UP, 0},
+            {"linear_fc1", GATE_UP, GATE_UP},
             {"linear_fc2", SPEC_TARGET_DOWN, 0},
             {"linear_q_proj", SPEC_TARGET_Q, 0},
             {"linear_q_down_proj", SPEC_TARGET_Q_A, 0},
@@ -114,9 +114,10 @@ static const SpecField adapter_fields[] = {
                 "product. int4: GPTQ's, widened by PyTorch's kernels and kept so until the backward."),
     SPEC_F_BOOL(SpecAdapter, double_quantised, "true", 0,
                 "Scales of nf4 blocks are quantised too: 0.127 in place of 0.5 bits a weight."),
-    SPEC_F_BOOL(SpecAdapter, fused, "false", 0,
-                "One adapter serves queries, keys and values, one gate and up (Megatron's linear_qkv and "
-                "linear_fc1). Otherwise each projection has its own."),
+    SPEC_F_BOOL(
+        SpecAdapter, fused, "false", 0,
+        "Transformer Engine's operation fuser: outputs of adapters are added in the product, and norm "
+        "and activation of the MLP cast. One adapter serves queries, keys and values, one gate and up."),
     SPEC_F_BOOL(SpecAdapter, share_expert_adapters, "false", 0,
                 "One adapter serves all experts of a rank, as in Megatron-Bridge. Otherwise every expert has "
                 "its own, as in PEFT."),

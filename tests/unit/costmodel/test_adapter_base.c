@@ -6,14 +6,14 @@
 #include "costmodel/states.h"
 #include "spec/load.h"
 
-static Spec *load(const char *training, const char *framework)
+static Spec *load_on(const char *gpu, const char *training, const char *framework)
 {
     GError *error = NULL;
     g_autofree char *text = g_strdup_printf(
-        "{\"model\":\"llama2-7b\",\"cluster\":{\"accelerator\":\"a100-sxm4-80gb\",\"gpus_per_node\":1,"
+        "{\"model\":\"llama2-7b\",\"cluster\":{\"accelerator\":\"%s\",\"gpus_per_node\":1,"
         "\"nodes\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":8,\"micro_batch\":1,%s},"
         "\"execution\":{\"framework\":\"%s\",\"attention\":\"flash2\"}}",
-        training, framework);
+        gpu, training, framework);
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
     Spec *spec = g_new0(Spec, 1);
@@ -21,6 +21,11 @@ static Spec *load(const char *training, const char *framework)
     g_assert_no_error(error);
     orr_json_free(doc);
     return spec;
+}
+
+static Spec *load(const char *training, const char *framework)
+{
+    return load_on("a100-sxm4-80gb", training, framework);
 }
 
 #define LORA(targets) "\"task\":\"lora\",\"adapter\":{\"rank\":16,\"targets\":" targets "}"
@@ -123,6 +128,53 @@ static void test_norms(void)
                       sum_of(sft, false, COST_FORWARD, "norm").bytes);
 }
 
+/* Casts of frozen linears write rows alone: 3 bytes an element on Hopper, where training all writes a transpose, 4. Blocks of
+ * 32 once and not twice; 4 bits without the Hadamard transform. */
+static void test_casts(void)
+{
+    static const struct {
+        const char *gpu, *precision;
+        double each;
+        int launches;
+    } cases[] = {{"h100-sxm5-80gb", "fp8", 3, 4},
+                 {"b200-sxm-180gb", "fp8", 3, 4},
+                 {"b200-sxm-180gb", "mxfp8", 2 + 1 + 1.0 / 32, 4},
+                 {"b200-sxm-180gb", "nvfp4", 4 + 0.5 + 1.0 / 16, 12}};
+    const double elements = 1024.0 * (3 * 4096 + 11008);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *training =
+            g_strdup_printf("\"precision\":\"%s\"," LORA("\"attention\""), cases[i].precision);
+        g_autofree Spec *spec = load_on(cases[i].gpu, training, "megatron-core");
+        const Sum casts = sum_of(spec, false, COST_FORWARD, "cast");
+        g_assert_cmpfloat_with_epsilon(casts.bytes, cases[i].each * elements, 1);
+        g_assert_cmpint(casts.launches, ==, cases[i].launches);
+    }
+}
+
+/* The operation fuser: adapters are added in the product; of four casts forward those before the MLP's products ride with
+ * norm and activation, backward that of the activation's gradient. */
+static void test_fuser(void)
+{
+    static const char *const fused[] = {"", ",\"fused\":true"};
+    Sum casts[2], back[2], adds[2], activation[2];
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *training = g_strdup_printf(
+            "\"precision\":\"fp8\",\"task\":\"lora\",\"adapter\":{\"rank\":16,\"targets\":\"linear_qkv\"%s}",
+            fused[i]);
+        g_autofree Spec *spec = load_on("h100-sxm5-80gb", training, "megatron-core");
+        g_assert_cmpfloat(cost_trained_parameters(spec), ==, 32 * 16.0 * 4 * 4096);
+        casts[i] = sum_of(spec, false, COST_FORWARD, "cast");
+        back[i] = sum_of(spec, false, COST_BACKWARD_INPUT, "cast");
+        adds[i] = sum_of(spec, false, COST_FORWARD, "adapter add");
+        activation[i] = sum_of(spec, false, COST_FORWARD, "activation");
+    }
+    g_assert_cmpfloat(casts[0].bytes - casts[1].bytes, ==, 3 * 1024.0 * (4096 + 11008));
+    g_assert_cmpfloat(back[0].bytes - back[1].bytes, ==, 3 * 1024.0 * 2 * 11008);
+    g_assert_cmpfloat(activation[0].bytes - activation[1].bytes, ==, 1024.0 * 11008);
+    g_assert_cmpint(adds[0].launches, ==, 1);
+    g_assert_cmpint(adds[1].launches, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -130,5 +182,7 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter-base/int4", test_int4);
     g_test_add_func("/adapter-base/autocast", test_autocast);
     g_test_add_func("/adapter-base/norms", test_norms);
+    g_test_add_func("/adapter-base/casts", test_casts);
+    g_test_add_func("/adapter-base/fuser", test_fuser);
     return g_test_run();
 }
