@@ -212,8 +212,7 @@ static bool read_all(Reading *reading, size_t most_bytes, GString *text, GError 
     return reading->begun || nobody_came(error, reading->shown, "read", "writing");
 }
 
-/* $ORRERY_READS, a list of folders with ":" between them: a process that answers strangers reads no other files. */
-static bool may_read(const char *path, GError **error)
+bool orr_file_may_read(const char *path, GError **error)
 {
     const char *folders = g_getenv("ORRERY_READS");
     if (folders == NULL)
@@ -234,7 +233,7 @@ static bool may_read(const char *path, GError **error)
 
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
 {
-    if (!may_read(path, error))
+    if (!orr_file_may_read(path, error))
         return NULL;
     const bool standard = strcmp(path, "-") == 0;
     struct stat info;

@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 
-/* Where $ORRERY_READS lists folders (":" between them), files of other folders are not read; standard input is then none.
- * The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error; so does
+/* Where $ORRERY_READS lists folders (":" between them), a process that answers strangers reads no files of others. */
+bool orr_file_may_read(const char *path, GError **error);
+
+/* That is asked first; standard input is then no file. The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error; so does
  * a pipe with a name that nobody opens at its other end for some seconds, also when written to. Free with g_string_free. */
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error);
 

@@ -1,6 +1,8 @@
 /* exchange/trace_bytes.c - see trace_bytes.h. */
 #include "exchange/trace_bytes.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -78,6 +80,8 @@ static bool unpacker_open(TraceFile *in, GError **error)
 TraceBytes *trace_bytes_open(const char *path, GError **error)
 {
     GStatBuf about;
+    if (!orr_file_may_read(path, error))
+        return NULL;
     if (g_stat(path, &about) != 0) {
         orr_fail(error, ORR_ERROR_IO, "%s: cannot read it: %s", path, g_strerror(errno));
         return NULL;

@@ -16,6 +16,8 @@ static const struct {
 } figures[] = {
     {"step_s", "s", GROWS},
     {"seconds", "s", NO_INTERVAL},
+    {"measured_s", "s", NO_INTERVAL},
+    {"predicted_s", "s", NO_INTERVAL},
     {"tokens_per_s", "tokens/s", SHRINKS},
     {"tokens_per_s_per_gpu", "tokens/s", SHRINKS},
     {"mfu", "fraction", SHRINKS},
@@ -120,8 +122,8 @@ static void walk(const ServeTool *tool, const OrrJson *answer, ForFact each, voi
         const char *key;
         int most;
         const char *inside; /* NULL: the row itself */
-    } places[] = {{"memory", 1, NULL},  {"best", 5, "report"}, {"rows", 10, NULL},
-                  {"changes", 5, NULL}, {"binds", 5, NULL},    {"nccl", 1, NULL}};
+    } places[] = {{"memory", 1, NULL},  {"step", 1, NULL},  {"best", 5, "report"}, {"rows", 10, NULL},
+                  {"changes", 5, NULL}, {"binds", 5, NULL}, {"nccl", 1, NULL}};
     if (orr_json_type(answer) != ORR_JSON_OBJECT)
         return;
     facts_of(tool, answer, "", each, data);

@@ -113,7 +113,7 @@ int serve_http_read(const char *bytes, gsize length, ServeRequest *ret_request, 
     const gsize head = (gsize)(end - bytes) + strlen("\r\n\r\n");
     const gsize body = told > 0 ? (gsize)told : 0;
     if (status == 200 && told > SERVE_HTTP_MOST_BODY)
-        status = refuse(413, "the body is larger than 4 MiB", ret_why);
+        status = refuse(413, "the body is larger than 16 MiB", ret_why);
     if (status == 200 && length - head < body)
         status = 0;
     if (status != 200) {

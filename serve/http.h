@@ -9,7 +9,7 @@
 
 #include <glib.h>
 
-enum { SERVE_HTTP_MOST_HEAD = 16 << 10, SERVE_HTTP_MOST_BODY = 4 << 20, SERVE_HTTP_MOST_HEADERS = 64 };
+enum { SERVE_HTTP_MOST_HEAD = 16 << 10, SERVE_HTTP_MOST_BODY = 16 << 20, SERVE_HTTP_MOST_HEADERS = 64 };
 
 typedef struct ServeRequest {
     char *method, *path;                              /* the path without what follows "?" */

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "serve/tools.h"
 
-enum { MOST_TEXT = 8 << 20, MOST_SETS = 1000 };
+enum { MOST_TEXT = 16 << 20, MOST_SETS = 1000 };
 
 static const int64_t most_output = 256 << 20, most_memory = (int64_t)6 << 30;
 
@@ -153,7 +153,7 @@ static bool add_argument(ServeQuestion *q, const ServeArgument *a, const OrrJson
         return true;
     case SERVE_TAKES_BODY:
         if (orr_json_type(node) != ORR_JSON_TEXT || strlen(orr_json_text(node)) > MOST_TEXT)
-            return refuse(error, q->tool, node, "the text of a file, of at most 8 MiB");
+            return refuse(error, q->tool, node, "the text of a file, of at most 16 MiB");
         path = keep_file(q, "configuration", orr_json_text(node), error);
         return path != NULL && add_word(q, a, node, path, error);
     case SERVE_TAKES_TEXT:

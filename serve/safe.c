@@ -79,7 +79,8 @@ bool serve_safe(const ServeTool *tool, const OrrJson *arguments, GError **error)
                 return orr_fail(error, ORR_ERROR_INPUT,
                                 "%s: %s is the path of a file, and no files are read over HTTP", tool->name,
                                 key);
-        const bool body = strcmp(tool->name, "import") == 0 && strcmp(key, "text") == 0;
+        const bool body = strcmp(key, "text") == 0 &&
+                          (strcmp(tool->name, "import") == 0 || strcmp(tool->name, "trace") == 0);
         const bool free = strcmp(tool->name, "help") == 0 && strcmp(key, "topic") == 0;
         if (!body && !free && !check(tool, node, NULL, 1, error))
             return false;

@@ -12,13 +12,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_CONNECTIONS = 256, IDLE_MS = 30000, REQUEST_MS = 15000, SEND_MS = 15000, TICK_MS = 200 };
+enum {
+    MOST_CONNECTIONS = 256,
+    IDLE_MS = 30000,
+    REQUEST_MS = 15000,
+    SEND_MS = 15000,
+    TICK_MS = 200,
+    MOST_HELD = 256 << 20
+};
 
 struct ServeServer {
     int listener, port;
     const ServeSite *site;
     const gint *stop;
-    gint connections;
+    gint connections, held; /* held: bytes of requests under way */
 };
 
 typedef struct Connection {
@@ -100,6 +107,7 @@ static bool answer_one(const Connection *c, GString *bytes, bool *ret_more)
         send_events(c, job);
     serve_request_clear(&request);
     g_string_erase(bytes, 0, (gssize)used);
+    (void)g_atomic_int_add(&c->server->held, -(gint)used);
     return goes_on;
 }
 
@@ -113,6 +121,10 @@ static bool take(const Connection *c, GString *bytes, gint64 since_us)
         if (poll(&end, 1, TICK_MS) <= 0)
             continue;
         const ssize_t count = recv(c->socket, piece, sizeof piece, MSG_DONTWAIT);
+        if (count > 0 && g_atomic_int_add(&c->server->held, (gint)count) > MOST_HELD) {
+            (void)g_atomic_int_add(&c->server->held, -(gint)count);
+            return false;
+        }
         if (count > 0)
             g_string_append_len(bytes, piece, count);
         if (count >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -141,6 +153,7 @@ static void *serve_connection(void *data)
     }
     (void)shutdown(c->socket, SHUT_RDWR);
     (void)close(c->socket);
+    (void)g_atomic_int_add(&c->server->held, -(gint)bytes->len);
     (void)g_atomic_int_add(&c->server->connections, -1);
     g_free(c);
     return NULL;

@@ -10,7 +10,7 @@
 #include "spec/help.h"
 #include "spec/schema.h"
 
-extern const char serve_page[], serve_style[], serve_script[];
+extern const char serve_page[], serve_style[], serve_script[], serve_jobs[], serve_tasks[], serve_tabs[];
 
 #define JSON     "application/json; charset=utf-8"
 #define NO_STORE "Cache-Control: no-store\r\n"
@@ -272,11 +272,15 @@ static guint answer_api(const ServeSite *site, const ServeRequest *r, GString *o
 
 guint serve_site_answer(const ServeSite *site, const ServeRequest *request, GString *out)
 {
+    static const char script[] = "text/javascript; charset=utf-8";
     const struct {
         const char *path, *type, *text;
     } files[] = {{"/", "text/html; charset=utf-8", serve_page},
                  {"/page.css", "text/css; charset=utf-8", serve_style},
-                 {"/page.js", "text/javascript; charset=utf-8", serve_script}};
+                 {"/page.js", script, serve_script},
+                 {"/jobs.js", script, serve_jobs},
+                 {"/tasks.js", script, serve_tasks},
+                 {"/tabs.js", script, serve_tabs}};
     const bool api = g_str_has_prefix(request->path, "/api/");
     const char *why = NULL;
     const int status = admit(site, request, api, &why);

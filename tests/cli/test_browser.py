@@ -1,6 +1,8 @@
 """The page in a real browser: Chromium without a window, driven over its DevTools protocol. Exit 77 where there is none.
 
     test_browser.py ORRERY SOURCE [FOLDER]     screenshots go to FOLDER where it is given
+
+With $ORRERY_AXE, the path of axe-core's axe.min.js, the page is also looked at by axe.
 """
 import base64
 import json
@@ -79,7 +81,7 @@ class Tab:
     def until(self, code, seconds=30):
         last = time.monotonic() + seconds
         while not (value := self.js(code)):
-            assert time.monotonic() < last, (code, self.js("document.body.innerText"), self.errors)
+            assert time.monotonic() < last, (code, self.js("document.getElementById('panel').innerText"), self.js("document.getElementById('error').textContent"), self.errors)
             time.sleep(0.03)
         return value
 
@@ -99,6 +101,7 @@ class Tab:
 
     def picture(self, name):
         if pictures:
+            self.call("Page.bringToFront")
             data = self.call("Page.captureScreenshot", format="png")["data"]
             with open(os.path.join(pictures, name + ".png"), "wb") as f:
                 f.write(base64.b64decode(data))
@@ -118,6 +121,18 @@ def open_tab(url):
 
 ANSWERED = "!!document.getElementById('took') && document.getElementById('took').textContent.startsWith('Answered') && document.getElementById('sentence').className === ''"
 SENTENCE = "document.getElementById('sentence').textContent"
+
+def accessible(tab):
+    """What axe-core finds, where $ORRERY_AXE names its axe.min.js."""
+    script = os.environ.get("ORRERY_AXE")
+    if script is None:
+        return []
+    if not tab.js("typeof axe === 'object'"):
+        with open(script, encoding="utf-8") as f:
+            tab.js(f.read() + "; 0")
+    found = tab.js("axe.run({resultTypes: ['violations']}).then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 100)).join(' | ')))")
+    return found
+
 
 # Names, contrasts and overflow, as far as a page without axe can look at itself.
 LOOK = """(() => {
@@ -183,6 +198,57 @@ def test_jobs(tab):
     tab.until("document.getElementById('panel').textContent.includes('Cancelled')")
 
 
+PANEL = "document.getElementById('panel').textContent"
+
+
+def test_questions(tab):
+    """Each tab with a button asks its question and shows the answer; a job's tab goes on while another is looked at."""
+    for name, button, words in (("Sweep", "sweep", "Fastest that fits"), ("Failures", "campaign", "Goodput"), ("Network", "collective", "NCCL takes"),
+                                ("Fine-tuning", "finetune", "QLoRA"), ("Reinforcement-learning", "loop", "It is bound by")):
+        tab.js(f"document.getElementById('tab-{name}').click()")
+        tab.js(f"document.getElementById('{button}').click()")
+        if button == "sweep":
+            tab.js("document.getElementById('tab-Answer').click(); document.getElementById('tab-Sweep').click()")
+        tab.until(f"{PANEL}.includes('{words}') && !{PANEL}.includes('Asking')", 60)
+        tab.picture("page-" + button)
+        bad = tab.js(LOOK) + accessible(tab)
+        assert not bad, (name, bad[:8])
+    tab.js("document.getElementById('tab-Fine-tuning').click()")
+    tab.js("document.querySelector('[aria-label^=\"Use LoRA\"]').focus(); document.activeElement.click()")
+    tab.until(f"!!document.getElementById('f-training-task') && {ANSWERED}")
+    assert tab.js("document.getElementById('panel').contains(document.activeElement)"), "the keyboard stays in the panel"
+    tab.js("document.getElementById('undo').click()")
+    tab.until(f"!document.getElementById('f-training-task') && {ANSWERED}")
+
+
+def test_best_so_far(tab):
+    """A search that takes long shows the best so far, which is read aloud."""
+    for field, text in (("model", "gpt3-175b"), ("gpus", "1024"), ("parallel-tensor", "auto"), ("parallel-pipeline", "auto"), ("training-micro_batch", "auto"), ("training-global_batch", "1536"), ("training-sequence_length", "2048")):
+        tab.type("f-" + field, text)
+    tab.until(f"{SENTENCE}.includes('1,024 GPUs') && {ANSWERED}")
+    tab.js("document.getElementById('tab-Layouts').click(); document.getElementById('search').click()")
+    tab.until("!!document.querySelector('.best') && document.querySelector('.best').textContent.includes('Best so far') || !!document.getElementById('proof')", 60)
+    tab.js("if (document.getElementById('cancel')) document.getElementById('cancel').click()")
+    for _ in range(20):
+        tab.js("document.getElementById('undo').click()")
+    tab.until(f"{SENTENCE}.includes('64 GPUs') && {ANSWERED}")
+
+
+def test_trace(tab):
+    """An upload of a recorded trace, as a browser's file: the page keeps what is read and sets it beside the prediction."""
+    path = os.path.join(folder, "rank0.json.gz")
+    scenario = os.path.join(folder, "scenario.json")
+    with open(scenario, "w", encoding="utf-8") as f:
+        json.dump({"model": "llama3-8b", "cluster": {"preset": "dgx-h100", "nodes": 8}, "training": {"sequence_length": 8192, "global_batch": 512, "micro_batch": 1},
+                   "parallel": {"tensor": 1, "zero": 1}, "execution": {"framework": "megatron-core"}}, f)
+    subprocess.run([binary, "run", scenario, "--trace-kernels", path, "--quiet", "--output", os.path.join(folder, "out.txt")], check=True)
+    tab.js("document.getElementById('tab-Trace').click()")
+    node = tab.call("Runtime.evaluate", expression="document.getElementById('t-trace')")["result"]["objectId"]
+    tab.call("DOM.setFileInputFiles", files=[path], objectId=node)
+    tab.until(f"{PANEL}.includes('was measured')", 60)
+    assert "products" in tab.js(PANEL) and "rank0.json.gz" in tab.js(PANEL)
+
+
 def test_link(tab):
     tab.type("f-gpus", "256")
     tab.until(f"{SENTENCE}.includes('256 GPUs') && {ANSWERED}")
@@ -199,6 +265,10 @@ def test_compare(tab):
     tab.until(ANSWERED)
     tab.js("document.getElementById('tab-Compare').click()")
     tab.until("document.getElementById('panel').textContent.includes('training.recompute')")
+    tab.until("document.querySelectorAll('#t-compare-b option').length > 10")
+    tab.js("const b = document.getElementById('t-compare-b'); b.value = 'example:gpt3-175b'; b.dispatchEvent(new Event('change'))")
+    tab.until("document.getElementById('panel').textContent.includes('gpt3-175b') && document.querySelector('#panel table td') !== null")
+    tab.until("[...document.querySelectorAll('#panel th')].some((e) => e.textContent.startsWith('model.'))")
 
 
 def test_keyboard(tab):
@@ -219,7 +289,7 @@ def test_looks(tab):
             tab.screen(width, dark=dark)
             for name in ("Answer", "Memory"):
                 tab.js(f"document.getElementById('tab-{name}').click(); window.scrollTo(0, 0)")
-                bad = tab.js(LOOK)
+                bad = tab.js(LOOK) + accessible(tab)
                 assert not bad, (width, dark, name, bad[:8])
             tab.js("document.getElementById('tab-Answer').click(); document.activeElement.blur()")
             tab.picture(f"page-{width}-{'dark' if dark else 'light'}")

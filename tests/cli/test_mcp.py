@@ -8,6 +8,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 binary, source = sys.argv[1], pathlib.Path(sys.argv[2])
 GPT3 = source / "scenarios/examples/gpt3-175b.json"
@@ -82,7 +83,7 @@ hello = a.request("initialize", {"protocolVersion": "2025-03-26", "capabilities"
 assert hello["result"]["protocolVersion"] == "2025-03-26" and "tools" in hello["result"]["capabilities"]
 a.say('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 tools = {tool["name"]: tool for tool in a.request("tools/list")["result"]["tools"]}
-assert set(tools) == {"run", "search", "plan", "sweep", "campaign", "explain", "compare", "collective", "generate", "import", "list", "help"}
+assert set(tools) == {"run", "search", "plan", "sweep", "campaign", "explain", "compare", "collective", "generate", "import", "export", "trace", "list", "help"}
 assert all(t["inputSchema"]["type"] == "object" and t["description"] for t in tools.values())
 
 
@@ -264,7 +265,28 @@ def q23():
     assert whole["answer"]["ideal_days"] < days["value"] and number(whole, "goodput.mean")["value"] < 1
 
 
-questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22, q23]
+def q24():
+    "What would Megatron-LM's flags be, and do they give the same step?"
+    whole = a.ask("export", scenario="gpt3-175b", to="megatron")
+    assert "--tensor-model-parallel-size 8" in whole["answer"], whole["answer"]
+    assert "leaves out" in whole["notes"] or "carried" in whole["notes"] or whole["notes"], whole
+    back = a.ask("import", text=whole["answer"], **{"from": "megatron"})["answer"]
+    assert a.ask("run", scenario=back)["answer"]["step_s"] == said("run", str(GPT3))["step_s"]
+
+
+def q25():
+    "Where does a recorded step differ from what is predicted?"
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "rank0.json"
+        subprocess.run([binary, "run", "fsdp_8b_8h100", "--trace-kernels", str(path), "--quiet", "--output", folder + "/out.txt"], check=True)
+        for given in ({"file": str(path)}, {"text": path.read_text()}):
+            whole = a.ask("trace", scenario="fsdp_8b_8h100", set={"cluster.accelerator.memory_bytes_per_s": "x0.5"}, **given)
+            measured, predicted = number(whole, "step.measured_s"), number(whole, "step.predicted_s")
+            assert measured["label"] == "measured" and predicted["label"] == "predicted" and predicted["value"] > measured["value"]
+            assert any(row["class"] == "attention" for row in whole["answer"]["classes"])
+
+
+questions = [q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22, q23, q24, q25]
 wrong = []
 for question in questions:
     try:

@@ -62,7 +62,7 @@ def raw(text):
 
 
 def test_page():
-    for path, kind in (("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")):
+    for path, kind in (("/", "text/html"), ("/page.js", "text/javascript"), ("/tabs.js", "text/javascript"), ("/jobs.js", "text/javascript"), ("/tasks.js", "text/javascript"), ("/page.css", "text/css")):
         response, data = request("GET", path)
         assert response.status == 200 and response.getheader("Content-Type").startswith(kind) and data
         policy = response.getheader("Content-Security-Policy")
@@ -117,6 +117,8 @@ def test_no_files():
         shown.append(refused(400, "run", {"scenario": SMALL, "set": {"cluster": json.dumps({"preset": path})}}))
     shown.append(refused(400, "import", {"file": secret}))
     shown.append(refused(400, "run", {"scenario": SMALL, "own_runs": secret}))
+    shown.append(refused(400, "trace", {"file": secret}))
+    shown.append(refused(400, "trace", {"text": "{}", "scenario": secret}))
     shown.append(refused(400, "collective", {"topology": secret, "ranks": 4}))
     shown.append(refused(400, "run", {"scenario": json.dumps({**SMALL, "model": secret})}))
     # text of a configuration is no argument that is searched for paths: the process that reads it opens nothing else
@@ -131,6 +133,8 @@ def test_sealed():
     """The wall behind the first one: a process of the server reads presets and its own folder only."""
     environment = {**os.environ, "ORRERY_READS": os.environ["ORRERY_SCENARIOS"]}
     run = subprocess.run([binary, "run", "/etc/passwd"], capture_output=True, text=True, env=environment, check=False)
+    assert run.returncode == 2 and "no files are read here" in run.stderr and "root:" not in run.stderr
+    run = subprocess.run([binary, "trace", "/etc/passwd"], capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 2 and "no files are read here" in run.stderr and "root:" not in run.stderr
     assert subprocess.run([binary, "run", "gpt3-175b"], capture_output=True, env=environment, check=False).returncode == 0
 
@@ -149,7 +153,7 @@ def test_broken_requests():
     host = b"Host: 127.0.0.1:%d\r\n" % port
     for text, status in ((b"GET\r\n\r\n", 400), (b"GET / HTTP/2\r\n\r\n", 505), (b"GET / HTTP/1.1\r\nbroken\r\n\r\n", 400),
                          (b"GET / HTTP/1.1\r\n" + host + host + b"\r\n", 400), (b"GET / HTTP/1.1\r\n\r\n", 403),
-                         (b"POST /api/run HTTP/1.1\r\n" + host + b"Content-Length: 9999999\r\n\r\n", 413),
+                         (b"POST /api/run HTTP/1.1\r\n" + host + b"Content-Length: 99999999\r\n\r\n", 413),
                          (b"POST /api/run HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n", 400),
                          (b"POST /api/run HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
                          (b"POST /api/run HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n", 411),

@@ -49,6 +49,8 @@ static void test_texts(void)
         if (is_safe("run", cases[i].json) != cases[i].safe)
             g_error("%s should be %s", cases[i].json, cases[i].safe ? "safe" : "refused");
     g_assert_true(is_safe("import", "{\"text\": \"torchrun /srv/train.py --x\"}"));
+    g_assert_true(is_safe("trace", "{\"text\": \"{\\\"name\\\": \\\"aten/mm\\\"}\"}"));
+    g_assert_false(is_safe("trace", "{\"text\": \"{}\", \"scenario\": \"/etc/passwd\"}"));
     g_assert_false(is_safe("import", "{\"file\": \"x\"}"));
     g_assert_true(is_safe("collective", "{\"bytes\": \"8..8GiB\"}"));
 }
