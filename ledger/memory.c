@@ -8,12 +8,23 @@
 #include "base/text.h"
 #include "base/units.h"
 
-char *ledger_framework_family(const char *name)
+static size_t family_length(const char *name)
 {
     const size_t length = strlen(name), year = strlen("-2024");
     const bool dated = length > year && name[length - year] == '-' &&
                        strspn(name + length - year + 1, "0123456789") == year - 1;
-    return g_strndup(name, dated ? length - year : length);
+    return dated ? length - year : length;
+}
+
+char *ledger_framework_family(const char *name)
+{
+    return g_strndup(name, family_length(name));
+}
+
+static bool is_of_family(const char *name, const char *family)
+{
+    const size_t length = family_length(name);
+    return strncmp(name, family, length) == 0 && family[length] == '\0';
 }
 
 /* Which rows count: of `family` (NULL: of any), from all sources but `left_out`; need: of those, what tells the need. */
@@ -30,9 +41,8 @@ static bool is_judging(const LedgerResiduals *residuals, int source)
 
 static bool chosen(const LedgerResiduals *residuals, const LedgerMemoryResidual *row, const Choice *choice)
 {
-    g_autofree char *of_row = ledger_framework_family(row->framework);
     return row->source != choice->left_out &&
-           (choice->family == NULL || strcmp(of_row, choice->family) == 0) &&
+           (choice->family == NULL || is_of_family(row->framework, choice->family)) &&
            (!choice->need || (strcmp(row->kind, "allocated") == 0 && !is_judging(residuals, row->source)));
 }
 
@@ -146,17 +156,22 @@ bool ledger_reserve_check(const LedgerReserveAsk *ask, const Spec *spec, GError 
                     accelerator->name);
 }
 
+/* False: neither asked nor limited, so the ledger's reserve is kept. */
+static bool is_reserve_given(const LedgerReserveAsk *ask, const Spec *spec)
+{
+    const SpecSearch *search = &spec->search;
+    return (ask != NULL && ask->given) || search->reserve_memory_bytes > 0 || search->max_memory_frac > 0 ||
+           search->max_memory_bytes > 0;
+}
+
 double ledger_reserve_bytes(const LedgerResiduals *residuals, const LedgerReserveAsk *ask, const Spec *spec)
 {
     const double all = spec->cluster.accelerator.memory_bytes;
-    const SpecSearch *search = &spec->search;
+    if (!is_reserve_given(ask, spec))
+        return all * ledger_reserve(residuals, spec->execution.framework.name, -1).frac;
     if (ask != NULL && ask->given)
         return ask->frac * all + ask->bytes;
-    if (search->reserve_memory_bytes > 0)
-        return search->reserve_memory_bytes;
-    if (search->max_memory_frac > 0 || search->max_memory_bytes > 0)
-        return 0;
-    return all * ledger_reserve(residuals, spec->execution.framework.name, -1).frac;
+    return MAX(0, spec->search.reserve_memory_bytes);
 }
 
 void ledger_memory_fill(const LedgerResiduals *residuals, const LedgerReserveAsk *ask, Report *report)
@@ -165,7 +180,9 @@ void ledger_memory_fill(const LedgerResiduals *residuals, const LedgerReserveAsk
     const char *framework = spec->execution.framework.name;
     const LedgerReserve reserve = ledger_reserve(residuals, framework, -1);
     const double free_bytes = report->capacity_bytes - report->needed_bytes;
-    report->reserve_bytes = ledger_reserve_bytes(residuals, ask, spec);
+    report->reserve_bytes = is_reserve_given(ask, spec)
+                                ? ledger_reserve_bytes(residuals, ask, spec)
+                                : spec->cluster.accelerator.memory_bytes * reserve.frac;
     report->reserve_runs = ask != NULL && ask->given ? 0 : reserve.runs;
     report->reserve_own = reserve.own;
     report->reserve_doubled = reserve.doubled;

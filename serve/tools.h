@@ -81,7 +81,7 @@ typedef struct ServeWatch {
     const char *store; /* a folder where answers are kept, and looked for first; NULL: none */
 } ServeWatch;
 
-enum { SERVE_JOB_NICE = 10 };
+enum { SERVE_JOB_NICE = 19 }; /* what is typed on the page goes before */
 
 bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *said, const char *program,
                        const ServeWatch *watch, GError **error);

@@ -243,7 +243,8 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
     OrrJsonDoc *resolved =
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
-    OrrJsonDoc *bare = resolved != NULL ? orr_json_copy(orr_json_root(resolved), where) : NULL;
+    const bool searched = resolved != NULL && orr_json_member(orr_json_root(resolved), "search") != NULL;
+    OrrJsonDoc *bare = searched ? orr_json_copy(orr_json_root(resolved), where) : NULL;
     OrrJsonDoc *own =
         resolved != NULL ? under_todays_keys(orr_json_root(doc), orr_json_root(resolved), where) : NULL;
     bool ok =
