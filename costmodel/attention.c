@@ -204,8 +204,8 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
                    (peak * frac * unit_fill(accelerator, attention)) +
                latency_s;
     }
-    double sms = fmax(1, accelerator->sm_count);
-    double rate = peak / sms;
+    double sms = fmax(1, accelerator->sm_count - attention->free_sms);
+    double rate = peak / fmax(1, accelerator->sm_count);
     if (attention->dtype == SPEC_FP8 && accelerator->peak_flops_per_s[SPEC_FP8] > 0)
         rate *= (attention->backward && model->backward_fp8_frac > 0 ? model->backward_fp8_frac
                                                                      : model->fp8_frac) *

@@ -15,6 +15,7 @@ typedef struct CostAttention {
     bool backward;
     SpecDtype dtype;
     bool block_scaled; /* 8 bits with a scale for 32 elements, not one a tensor */
+    int free_sms;      /* that others hold */
 } CostAttention;
 
 /* FLOPs the kernel executes: 2 matmuls forward, 5 backward, masked blocks skipped. */

@@ -26,7 +26,8 @@ typedef struct CostGemm {
     bool accumulate;      /* adds to an output of 16 bits: reads it too */
     int align;    /* 1, 2, 4: elements that divide the rows of an operand (Volta: any size); 0: 16 bytes do */
     bool rowwise; /* on PyTorch's kernel for row-wise scales: its two tiles, sums never split */
-    int free_sms; /* that its kernel leaves to others */
+    bool blockwise;       /* 8 bits with a scale for each 128 of a sum, Hopper: DeepGEMM's kernel */
+    int free_sms;         /* that its kernel leaves to others */
     double fused_bytes;   /* of what is fused behind it: read and written beyond its own output */
     double row_deviation; /* standard deviation of a group's rows, where they are drawn: of m, of k for weight
                            * gradients; 0: every group has the same */

@@ -2,106 +2,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "costmodel/kernels.h"
-#include "costmodel/learned.h"
-#include "costmodel/spread.h"
-#include "costmodel/moe.h"
+#include "costmodel/exchange_beside.h"
 #include "costmodel/pass.h"
-
-#define ROWWISE_LONG_SUM 16384 /* where PyTorch's row-wise kernel falls off. Source: [PyTorchRowwise] */
-
-/* What the framework's own GEMM kernels lose beside what their tiles cost. */
-static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
-{
-    const SpecFramework *framework = &shape->spec->execution.framework;
-    if (!gemm->rowwise)
-        return 1;
-    return gemm->k < ROWWISE_LONG_SUM ? framework->kernels.rowwise_gemm_frac
-                                      : framework->kernels.rowwise_long_gemm_frac;
-}
-
-/* One product on the framework's kernel. */
-static double product_s(const CostShape *shape, const CostGemm *gemm)
-{
-    CostGemm product = *gemm;
-    product.rowwise =
-        shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
-    return (1 + shape->spec->execution.framework.learned.products_excess_frac) *
-           cost_gemm_s(&shape->accelerator, &product) / gemm_speed(shape, &product);
-}
-
-/* One product, or one for each part of the linear's output, each as long as its own sums. */
-static double products_s(const CostShape *shape, const CostOp *op)
-{
-    if (op->parts[0] <= 0) {
-        return product_s(shape, &op->u.gemm);
-    }
-    double seconds = 0;
-    for (int i = 0; i < COST_MAX_PARTS && op->parts[i] > 0; i++) {
-        CostGemm part = op->u.gemm;
-        double *const out[] = {&part.n, &part.k, &part.m}; /* forward, backward-input, backward-weight */
-        *out[part.layout] = op->parts[i];
-        seconds += product_s(shape, &part);
-    }
-    return seconds;
-}
-
-/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row, blocks for a walk or between the
- * rows of a norm. Elements addressed one by one go at the pace of instructions (sm_elements_per_s, addressed_frac). */
-static double moves_s(const CostShape *shape, const CostOp *op)
-{
-    const SpecAccelerator *accelerator = &shape->accelerator;
-    const double streams_s =
-        fmax(op->u.memory.norm.blocks != COST_NORM_STREAMED
-                 ? cost_norm_rows_s(accelerator, &op->u.memory.norm, cost_moved_bytes(op))
-                 : op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel,
-                                                     cost_moved_bytes(op) / op->kernels),
-             fmax(cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements),
-                  cost_walk_s(accelerator, op->u.memory.walks, op->u.memory.walk_loads)));
-    const double elements_per_s =
-        accelerator->sm_count * (op->u.memory.sm_rate > 0
-                                     ? op->u.memory.sm_rate
-                                     : shape->spec->execution.framework.kernels.sm_elements_per_s *
-                                           cost_memory_bound_model(accelerator)->addressed_frac);
-    if (op->u.memory.addressed <= 0 || elements_per_s <= 0 || !cost_has_sms(accelerator)) {
-        return streams_s;
-    }
-    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);
-    return fmax(streams_s, empty_s + op->u.memory.addressed / elements_per_s);
-}
-
-/* What an interface adds to FlashAttention's kernels; cuDNN's are the same behind all. */
-static double attention_frac(const CostShape *shape, const CostOp *op)
-{
-    const SpecRecipeKernels *kernels = &shape->spec->execution.framework.kernels;
-    if (op->u.attention.kernel != SPEC_ATTENTION_CUDNN)
-        return kernels->attention_speed_frac;
-    return kernels->early_cudnn ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1;
-}
-
-static double once_s(const CostShape *shape, const CostOp *op)
-{
-    const SpecAccelerator *accelerator = &shape->accelerator;
-    switch (op->kind) {
-    case COST_OP_GEMM:
-        return shape->slowest * products_s(shape, op);
-    case COST_OP_ATTENTION:
-        return shape->slowest * cost_attention_s(accelerator, &op->u.attention) / attention_frac(shape, op);
-    case COST_OP_MEMORY:
-        return moves_s(shape, op) * (op->u.memory.beside ? COST_MEMORY_SM_FRAC : 1);
-    default:
-        return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
-    }
-}
+#include "costmodel/spread.h"
 
 static double times(const CostOp *op)
 {
     return op->repeat > 0 ? op->repeat : 1;
-}
-
-double cost_op_s(const CostShape *shape, const CostOp *op)
-{
-    return times(op) * cost_learned_frac(shape->spec, op) * once_s(shape, op);
 }
 
 /* A GEMM and a collective that takes `f` of its SMs. */
@@ -115,7 +22,7 @@ static double rows_s(const CostShape *shape, const CostOp *product, double share
 {
     CostOp rows = *product;
     rows.u.gemm.m *= share;
-    return shape->slowest * products_s(shape, &rows);
+    return shape->slowest * cost_products_s(shape, &rows);
 }
 
 /* The rows before and those behind the rank's own, all of them not faster than the product. */
@@ -271,64 +178,6 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
     return left_s + (outlasts_own_part(shape, op, op_s[index], op_s[beside]) ? waits_s(shape, op) : 0);
 }
 
-/* What an exchange takes beside compute over what it takes alone: they share memory and links. Calls of 3.4 and 6.2 ms
- * in a trace of training, 2.2 and 4.1 ms alone, both for 4096 tokens over 8 nodes. Source: [DeepSeekProfile], [DeepEP] */
-#define EXCHANGE_BESIDE_COMPUTE 1.5
-
-/* Forward, backward-input and backward-weight have the same FLOPs; the exchanges of a forward and of another
- * micro-batch's backward share the three. */
-#define PASSES_BESIDE_EXCHANGE 1.5
-
-static bool hides_exchanges(const CostShape *shape)
-{
-    return (spec_overlap(shape->spec) & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
-}
-
-#define NEXT_TO_NONE 1e-3
-
-/* Share of a step's passes that run alone. The path from a step's first forward to its last backward holds p - 1
- * forwards of ranks that fill, (v - 1) p + 1 of the last rank before its first backward, and as many backwards: p v of
- * the m v passes either way. Below a thousandth it counts as none. Orders of DualPipe name their pairs themselves. */
-static double unpaired_share(const CostShape *shape)
-{
-    const Spec *spec = shape->spec;
-    const double share = (double)spec->parallel.pipeline / spec_microbatches(spec);
-    const bool usual = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
-    return usual && share >= NEXT_TO_NONE ? fmin(1, share) : 0;
-}
-
-/* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
- * their share of the SMs from it, less where products leave some free.   Source: [DeepSeekV3] 3.2.1, [MegatronMoE] */
-static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
-{
-    if (!hides_exchanges(shape)) {
-        return;
-    }
-    double sm_frac = 0, free_frac = 0, free_s = 0;
-    for (int i = 0; i < ops->count; i++) {
-        const CostOp *op = &ops->op[i];
-        if (selected[i] && op->kind == COST_OP_GEMM && op->u.gemm.free_sms > 0) {
-            free_frac = (double)op->u.gemm.free_sms / shape->accelerator.sm_count;
-            free_s += cost_op_s(shape, op);
-        } else if (selected[i] && op->kind == COST_OP_COLLECTIVE &&
-                   op->u.collective.comm == COST_COMM_EXPERT) {
-            sm_frac =
-                fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
-        }
-    }
-    const double sms = cost_moe_exchange_sms(shape->spec);
-    if (sms > 0) {
-        sm_frac = sms / fmax(2 * sms, shape->accelerator.sm_count);
-    }
-    const double beside = EXCHANGE_BESIDE_COMPUTE * time->comm_s[COST_COMM_EXPERT];
-    const double hidden_s = fmin(beside, PASSES_BESIDE_EXCHANGE * time->compute_s / (1 - sm_frac));
-    const double alone = unpaired_share(shape);
-    time->comm_s[COST_COMM_EXPERT] =
-        alone * time->comm_s[COST_COMM_EXPERT] + (1 - alone) * (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
-    const double covered = fmin(1, hidden_s / fmax(1e-12, PASSES_BESIDE_EXCHANGE * time->compute_s));
-    time->compute_s += (1 - alone) * (sm_frac * hidden_s - covered * free_s * fmin(free_frac, sm_frac));
-}
-
 /* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal
  * deviates [Blom1958], as for chips. */
 static double slowest_host(const CostShape *shape)
@@ -377,6 +226,7 @@ void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *aga
 {
     const SpecExecution *execution = &shape->spec->execution;
     double op_s[COST_MAX_OPS];
+    const CostExchangeShare share = cost_exchange_share(shape, ops, again);
     *ret_steps = (CostPassSteps){.count = ops->count, .blocking = execution->framework.host.launch_blocking};
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
@@ -384,6 +234,7 @@ void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *aga
         step->runs = again == NULL || again[i];
         op_s[i] = step->runs ? cost_op_s(shape, op) : 0;
         step->gpu_s = op_s[i];
+        step->lost_s = step->runs ? cost_exchange_loss_s(shape, op, &share) : 0;
         step->launches = captured(execution, op->module) ? 0 : op->kernels + op->host_kernels;
         step->launch_s = launch_s(shape, pass);
         step->idle_s = op->idle_s;
@@ -395,7 +246,7 @@ void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *aga
         CostPassStep *step = &ret_steps->step[i];
         if (!step->runs || op->kind != COST_OP_COLLECTIVE)
             continue;
-        ret_steps->hidden |= op->u.collective.comm == COST_COMM_EXPERT && hides_exchanges(shape);
+        ret_steps->hidden |= op->u.collective.comm == COST_COMM_EXPERT && cost_hides_exchanges(shape);
         step->sm_frac = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
         step->wait_s = waits_s(shape, op);
         step->check_s =
@@ -437,7 +288,7 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
             time.compute_s += op_s[i] + op->kernels * execution->framework.host.kernel_gap_s;
         }
     }
-    hide_expert_comm(shape, ops, selected, &time);
+    cost_hide_exchanges(shape, ops, selected, &time);
     const double host_s = kernels * launch_s(shape, pass) + checks_s;
     if (execution->framework.host.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;

@@ -3,7 +3,7 @@
 #ifndef ORR_COSTMODEL_PASS_H
 #define ORR_COSTMODEL_PASS_H
 
-#include "costmodel/ops.h"
+#include "costmodel/op_seconds.h"
 
 typedef struct CostTime {
     double compute_s;
@@ -53,9 +53,10 @@ typedef enum {
 /* One op of a list as the streams of a GPU and its host see it. */
 typedef struct CostPassStep {
     bool runs;
-    double gpu_s; /* kernels, or the collective alone */
-    double gap_s; /* between kernels, in all */
-    int launches; /* by the host; 0: a graph's */
+    double gpu_s;  /* kernels, or the collective alone */
+    double gap_s;  /* between kernels, in all */
+    double lost_s; /* what its kernels last longer beside exchanges that hide: no part of gpu_s */
+    int launches;  /* by the host; 0: a graph's */
     double launch_s;
     double check_s; /* of the host, before the launch of a collective */
     double idle_s;  /* the GPU waits for the host behind it */
@@ -79,9 +80,6 @@ typedef struct CostPassSteps {
  * cost_time_ops() sums, for a program that simulates it (tests/unit/pass_program.h). */
 void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *again, CostPass pass,
                      CostPassSteps *ret_steps);
-
-/* Seconds of one op alone, without launch gap. */
-double cost_op_s(const CostShape *shape, const CostOp *op);
 
 /* Host seconds of the check of one collective of `ranks`: a barrier through the first rank (2 messages) and two rings of
  * n - 1, all small. 0 where hosts do not check, or of one rank. Source: [PyTorchChecks] */

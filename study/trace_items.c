@@ -121,6 +121,7 @@ static void add_products(TraceItems *items, const CostOp *op, CostPass pass, con
         item.op = product_op(items->rank, size, op->u.gemm.groups);
         item.seconds *= share;
         item.gap_s *= share;
+        item.lost_s *= share;
         g_array_append_val(out, item);
     }
 }
@@ -132,6 +133,7 @@ static void add_alike(const CostOp *op, const TraceItem *all, GArray *out)
     TraceItem item = *all;
     item.seconds /= kernels;
     item.gap_s /= kernels;
+    item.lost_s /= kernels;
     for (int i = 0; i < kernels; i++)
         g_array_append_val(out, item);
 }
@@ -140,7 +142,8 @@ static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step
                    const char *word, GArray *out)
 {
     const TraceClass kind = class_of(op);
-    TraceItem item = {.kind = kind, .seconds = step->gpu_s, .gap_s = step->gap_s, .under = -1};
+    TraceItem item = {
+        .kind = kind, .seconds = step->gpu_s, .gap_s = step->gap_s, .lost_s = step->lost_s, .under = -1};
     g_autofree char *called = g_strdup_printf("orrery::%s", op->name);
     item.op = trace_rank_op(items->rank, called, "", "");
     if (op->kind == COST_OP_COLLECTIVE) {

@@ -9,8 +9,9 @@ typedef struct TraceItem {
     TraceClass kind;
     int32_t name, op; /* of the TraceRank */
     double seconds, gap_s;
-    double bytes; /* of a collective */
-    int comm;     /* ... CostComm */
+    double lost_s; /* what a kernel lasts longer beside exchanges that hide */
+    double bytes;  /* of a collective */
+    int comm;      /* ... CostComm */
     int ranks;
     int under; /* item that a collective runs beside; -1: what follows waits for it */
 } TraceItem;

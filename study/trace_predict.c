@@ -40,6 +40,7 @@ static TraceKernel *add_kernel(Predictor *p, const TraceItem *item, int stream, 
 /* What stretches the items of a pass so that they fill it. */
 typedef struct Stretch {
     double kernels, exposed; /* times as long: kernels; what follows waits for collectives */
+    double lost;             /* share of what kernels lose beside exchanges */
     double collectives;      /* ... and what these last themselves */
     double host_ps;          /* before each kernel */
     double wait_ps_per_s;    /* behind a kernel, for each second of a collective that runs beside it */
@@ -47,12 +48,13 @@ typedef struct Stretch {
 
 static Stretch stretch_of(const Predictor *p, const SimSpan *span, const SimWork *work)
 {
-    double kernels_s = 0, exposed_s = 0, beside_s = 0, alone_ps = 0;
+    double kernels_s = 0, lost_s = 0, exposed_s = 0, beside_s = 0, alone_ps = 0;
     int kernels = 0;
     for (guint i = 0; i < p->list->len; i++) {
         const TraceItem *item = &g_array_index(p->list, TraceItem, i);
         if (!trace_is_communication(item->kind)) {
             kernels_s += item->seconds + item->gap_s;
+            lost_s += item->lost_s;
             kernels++;
         } else if (item->under < 0) {
             exposed_s += item->seconds;
@@ -69,7 +71,11 @@ static Stretch stretch_of(const Predictor *p, const SimSpan *span, const SimWork
                  work->part_ps[SIM_PART_EXPERT_COMM]);
     const double exposed = exposed_s > 0 ? fmin(1, comm_ps / (exposed_s * PS_PER_S)) : 0;
     const double rest_ps = fmax(0, comm_ps - exposed * exposed_s * PS_PER_S);
+    const double more_s = compute_ps / PS_PER_S - kernels_s;
+    const double lost = lost_s > 0 ? CLAMP(more_s / lost_s, 0, 1) : 0;
+    kernels_s += lost * lost_s;
     return (Stretch){.kernels = kernels_s > 0 ? slower * compute_ps / (kernels_s * PS_PER_S) : 0,
+                     .lost = lost,
                      .exposed = slower * exposed,
                      .collectives = slower,
                      .host_ps = kernels > 0 ? slower * (double)work->part_ps[SIM_PART_OTHER] / kernels : 0,
@@ -97,7 +103,7 @@ static void add_pass(Predictor *p, const SimSpan *span, const SimWork *work)
     double at_ps = (double)span->start_ps;
     for (guint i = 0; i < p->list->len; i++) {
         const TraceItem *item = &g_array_index(p->list, TraceItem, i);
-        const double dur_ps = item->seconds * PS_PER_S;
+        const double dur_ps = (item->seconds + stretch.lost * item->lost_s) * PS_PER_S;
         if (trace_is_communication(item->kind)) {
             if (item->under >= 0)
                 continue;
@@ -109,7 +115,7 @@ static void add_pass(Predictor *p, const SimSpan *span, const SimWork *work)
         const double wait_ps = add_beside(p, i, at_ps, &stretch);
         TraceKernel *kernel = add_kernel(p, item, STREAM_OF_COMPUTE, at_ps, stretch.kernels * dur_ps);
         kernel->launch_ps = stretch.host_ps > 0 ? kernel->begin_ps : MIN(span->start_ps, idle_since_ps);
-        at_ps += stretch.kernels * (item->seconds + item->gap_s) * PS_PER_S + wait_ps;
+        at_ps += stretch.kernels * (dur_ps + item->gap_s * PS_PER_S) + wait_ps;
     }
 }
 
