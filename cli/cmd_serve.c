@@ -125,20 +125,21 @@ static bool say_where(const ServeArgs *args, const char *address, const ServeSit
     return true;
 }
 
-static bool serve(const ServeArgs *args, ServeServer *server, const char *address, const char *token,
-                  GError **error)
+static bool serve(const ServeArgs *args, ServeServer *server, ServeStore *store, const char *address,
+                  const char *token, GError **error)
 {
     static const char *const how[] = {"serve", "--worker", NULL};
     gint stop = 0;
     hold_signals(&stop);
     g_autofree char *program = cli_self(error);
     ServePool *pool =
-        program != NULL ? serve_pool_new(program, how, MAX(1, orr_crew_cores()), args->store, error) : NULL;
+        program != NULL ? serve_pool_new(program, how, MAX(1, orr_crew_cores()), store, error) : NULL;
     if (pool == NULL)
         return false;
-    ServeJobs *jobs = serve_jobs_new(program, args->store);
+    ServeJobs *jobs = serve_jobs_new(program, store);
     const ServeSite site = {.answerer = {serve_ask_pool, pool},
                             .jobs = jobs,
+                            .store = store,
                             .token = token,
                             .host = is_loopback(address) ? address : NULL,
                             .port = serve_server_port(server)};
@@ -155,8 +156,6 @@ static bool run(const CliArgs *common, GError **error)
     const ServeArgs *args = (const ServeArgs *)common;
     if (args->worker)
         return serve_worker_loop(error);
-    if (args->store != NULL && g_mkdir_with_parents(args->store, 0700) != 0)
-        return orr_fail(error, ORR_ERROR_INPUT, "serve: --store %s: the folder cannot be made", args->store);
     const char *address = args->listen != NULL ? args->listen : "127.0.0.1";
     int port = 0;
     if (!read_port(args->port, &port, error))
@@ -167,9 +166,11 @@ static bool run(const CliArgs *common, GError **error)
     ServeServer *server = serve_server_open(address, port, error);
     if (server == NULL)
         return false;
-    g_autofree char *folder = seal(error);
-    const bool ok =
-        folder != NULL && serve(args, server, address, args->token != NULL ? args->token : made, error);
+    ServeStore *store = args->store != NULL ? serve_store_open(args->store, error) : NULL;
+    g_autofree char *folder = args->store == NULL || store != NULL ? seal(error) : NULL;
+    const bool ok = folder != NULL &&
+                    serve(args, server, store, address, args->token != NULL ? args->token : made, error);
+    serve_store_close(store);
     if (folder != NULL)
         (void)g_rmdir(folder);
     serve_server_free(server);
@@ -183,8 +184,10 @@ static const CliFlag flags[] = {
      "an address of this machine that others reach; they then need a token"},
     {"token", CLI_FLAG_TEXT, offsetof(ServeArgs, token), "TEXT",
      "what requests have to bring along; with --listen one is made where none is given"},
-    {"store", CLI_FLAG_FILE, offsetof(ServeArgs, store), "FOLDER",
-     "keep answers of searches, plans and comparisons there, for when they are asked again"},
+    {"store", CLI_FLAG_FILE, offsetof(ServeArgs, store), "PATH",
+     "keep answers of searches, plans and the like in this folder, or in an SQLite database where it ends in "
+     ".db; they "
+     "are given again to the same question"},
     {"worker", CLI_FLAG_SWITCH, offsetof(ServeArgs, worker), NULL,
      "be one of the server's own processes, which answers lines on standard input"},
 };

@@ -262,7 +262,7 @@ complete -c orrery -n '__fish_seen_subcommand_from serve' -l port -x -d 'the por
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l open -d 'open the page in the browser'
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l listen -x -d 'an address of this machine that others reach; they then need a token'
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l token -x -d 'what requests have to bring along; with --listen one is made where none is given'
-complete -c orrery -n '__fish_seen_subcommand_from serve' -l store -r -d 'keep answers of searches, plans and comparisons there, for when they are asked again'
+complete -c orrery -n '__fish_seen_subcommand_from serve' -l store -r -d 'keep answers of searches, plans and the like in this folder, or in an SQLite database where it ends in .db; they are given again to the same question'
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l worker -d 'be one of the server\'s own processes, which answers lines on standard input'
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from serve' -l help -d 'show this help'

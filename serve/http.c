@@ -92,7 +92,7 @@ static int read_head(const char *bytes, gsize length, ServeRequest *r, gint64 *r
     g_auto(GStrv) lines = g_strsplit(head, "\r\n", SERVE_HTTP_MOST_HEADERS + 2);
     if (g_strv_length(lines) > SERVE_HTTP_MOST_HEADERS)
         return refuse(431, "the request has too many headers", ret_why);
-    int status = read_first_line(lines[0], r, ret_why);
+    int status = read_first_line(lines[0] != NULL ? lines[0] : "", r, ret_why);
     *ret_length = -1;
     for (char **line = lines + 1; status == 200 && *line != NULL; line++)
         status = read_header(*line, r, ret_length, ret_why);

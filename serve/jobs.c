@@ -21,7 +21,8 @@ typedef struct Job {
 } Job;
 
 struct ServeJobs {
-    char *program, *store;
+    char *program;
+    ServeStore *store;
     GMutex lock;
     GCond changed;
     GPtrArray *list; /* Job*, the oldest first */
@@ -95,11 +96,11 @@ static void free_job(void *data)
     g_free(job);
 }
 
-ServeJobs *serve_jobs_new(const char *program, const char *store)
+ServeJobs *serve_jobs_new(const char *program, ServeStore *store)
 {
     ServeJobs *jobs = g_new0(ServeJobs, 1);
     jobs->program = g_strdup(program);
-    jobs->store = g_strdup(store);
+    jobs->store = store;
     g_mutex_init(&jobs->lock);
     g_cond_init(&jobs->changed);
     jobs->list = g_ptr_array_new_with_free_func(free_job);
@@ -116,7 +117,6 @@ void serve_jobs_free(ServeJobs *jobs)
     g_cond_clear(&jobs->changed);
     g_mutex_clear(&jobs->lock);
     g_free(jobs->program);
-    g_free(jobs->store);
     g_free(jobs);
 }
 

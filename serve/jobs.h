@@ -8,8 +8,8 @@ typedef struct ServeJobs ServeJobs;
 
 enum { SERVE_JOBS_AT_ONCE = 2, SERVE_JOBS_MOST = 64 };
 
-/* `store`: where answers are kept (ServeWatch), NULL: nowhere. */
-ServeJobs *serve_jobs_new(const char *program, const char *store);
+/* `store`: where answers are kept (ServeWatch), borrowed. NULL: nowhere. */
+ServeJobs *serve_jobs_new(const char *program, ServeStore *store);
 void serve_jobs_free(ServeJobs *jobs); /* cancels all and waits for them */
 
 /* Takes the question over; 0 with an error where too many wait. */

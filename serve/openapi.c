@@ -60,6 +60,8 @@ static void write_others(OrrJsonWriter *w)
         {"/api/jobs/{id}/events", "get", "jobEvents",
          "The states of a job as server-sent events, until it is over", true},
         {"/api/fields", "get", "fields", "Every field of a scenario with its help", false},
+        {"/api/history", "get", "history",
+         "What was asked and is kept: tool, at_s, arguments, the latest first", false},
         {"/api/schema/scenario", "get", "schema", "The JSON Schema of a scenario", false},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {

@@ -241,6 +241,20 @@ function sentence(a) {
 
 // --- buttons ---
 
+// Another scenario into the form; `whole`: it says all that it wants to say.
+function takeOver(read, whole) {
+  state.base = read;
+  state.others = {};
+  const model = read.model, cluster = read.cluster || {};
+  state.fields.model = typeof model === "string" ? model : "";
+  if (typeof cluster === "object" && cluster.preset) state.fields.cluster = cluster.preset;
+  if (cluster.nodes) state.fields.gpus = String(cluster.nodes * (cluster.gpus_per_node || clusters[cluster.preset] || 8));
+  for (const [key, , first] of TEN) {
+    const [part, name] = key.split("."), value = (read[part] || {})[name];
+    state.fields[key] = value === undefined ? (whole || read[part] ? "" : first) : typeof value === "string" ? value : JSON.stringify(value);
+  }
+}
+
 $("undo").addEventListener("click", () => {
   const last = history.pop();
   if (!last) { say("Nothing to undo."); return; }
@@ -270,25 +284,16 @@ $("upload").addEventListener("change", async () => {
     try { read = JSON.parse(text); } catch { read = null; }
     const own = read && read.model && read.cluster;
     const whole = own ? null : await ask("import", { text, cluster: state.fields.cluster });
-    change(() => {
-      state.base = own ? read : whole.answer;
-      state.others = {};
-      const model = state.base.model, cluster = state.base.cluster || {};
-      state.fields.model = typeof model === "string" ? model : "";
-      if (typeof cluster === "object" && cluster.preset) state.fields.cluster = cluster.preset;
-      if (cluster.nodes) state.fields.gpus = String(cluster.nodes * (cluster.gpus_per_node || clusters[cluster.preset] || 8));
-      for (const [key, , first] of TEN) {
-        const [part, name] = key.split("."), value = (state.base[part] || {})[name];
-        state.fields[key] = value === undefined ? (own ? "" : ["parallel", "training"].includes(part) && state.base[part] ? "" : first) : typeof value === "string" ? value : JSON.stringify(value);
-      }
-    });
+    change(() => takeOver(own ? read : whole.answer, own));
     say(whole ? whole.notes || "Imported." : "Loaded.");
   } catch (problem) { say(problem.message); }
   $("upload").value = "";
 });
 $("find").addEventListener("input", () => { find().catch((problem) => say(problem.message)); });
 $("form").addEventListener("submit", (event) => event.preventDefault());
-window.addEventListener("hashchange", () => { readLink(); show(); });
+window.addEventListener("hashchange", () => { if (/^#(.*&)?s=/.test(location.hash)) { readLink(); show(); } });
+for (const link of document.querySelectorAll(".to-details"))
+  link.addEventListener("click", (event) => { event.preventDefault(); $("answer").focus({ preventScroll: true }); $("answer").scrollIntoView(); });
 
 async function begin() {
   readLink();

@@ -19,8 +19,10 @@ typedef struct Worker {
 
 struct ServePool {
     char **words; /* of a worker's command line */
-    char *program, *store;
-    GAsyncQueue *idle; /* Worker* */
+    char *program;
+    ServeStore *store;
+    GAsyncQueue *idle;  /* Worker* */
+    GAsyncQueue *turns; /* as many as questions of processes of their own may be asked at once */
     int count;
 };
 
@@ -58,7 +60,7 @@ static void stop(Worker *worker)
     *worker = (Worker){.to = -1, .from = -1};
 }
 
-ServePool *serve_pool_new(const char *program, const char *const *how, int count, const char *store,
+ServePool *serve_pool_new(const char *program, const char *const *how, int count, ServeStore *store,
                           GError **error)
 {
     ServePool *pool = g_new0(ServePool, 1);
@@ -69,8 +71,11 @@ ServePool *serve_pool_new(const char *program, const char *const *how, int count
     g_ptr_array_add(words, NULL);
     pool->words = (char **)g_ptr_array_free(g_steal_pointer(&words), FALSE);
     pool->program = g_strdup(program);
-    pool->store = g_strdup(store);
+    pool->store = store;
     pool->idle = g_async_queue_new();
+    pool->turns = g_async_queue_new();
+    for (int i = 0; i < MAX(2, count); i++)
+        g_async_queue_push(pool->turns, pool);
     for (; pool->count < count; pool->count++) {
         Worker *worker = g_new0(Worker, 1);
         if (!start(pool, worker, error)) {
@@ -91,9 +96,9 @@ void serve_pool_free(ServePool *pool)
         g_free(worker);
     }
     g_async_queue_unref(pool->idle);
+    g_async_queue_unref(pool->turns);
     g_strfreev(pool->words);
     g_free(pool->program);
-    g_free(pool->store);
     g_free(pool);
 }
 
@@ -148,12 +153,18 @@ static char *line_of(const ServeQuestion *question)
     return g_string_free(line, FALSE);
 }
 
+static const gint64 patience_us = (gint64)20 * G_USEC_PER_SEC;
+
+static bool is_busy(GError **error)
+{
+    return orr_fail(error, ORR_ERROR_IO, "the server is busy; ask again in a few seconds, or make it a job");
+}
+
 static bool ask_worker(ServePool *pool, const ServeQuestion *question, GString *out, GError **error)
 {
-    static const gint64 patience_us = (gint64)20 * G_USEC_PER_SEC;
     Worker *worker = g_async_queue_timeout_pop(pool->idle, (guint64)patience_us);
     if (worker == NULL)
-        return orr_fail(error, ORR_ERROR_IO, "the server is busy; ask again in a few seconds");
+        return is_busy(error);
     g_autofree char *words = line_of(question);
     g_autoptr(GString) line = g_string_new(words), text = g_string_new(NULL);
     gsize head = 0;
@@ -182,5 +193,12 @@ bool serve_ask_pool(const ServeQuestion *question, GString *out, GString *said, 
     if (strcmp(question->tool->name, "run") == 0 || strcmp(question->tool->name, "explain") == 0)
         return ask_worker(p, question, out, error);
     const ServeWatch watch = {.store = p->store};
-    return serve_ask_watched(question, out, said, p->program, &watch, error);
+    void *const turn =
+        question->tool->keeps ? g_async_queue_timeout_pop(p->turns, (guint64)patience_us) : NULL;
+    if (question->tool->keeps && turn == NULL)
+        return is_busy(error);
+    const bool ok = serve_ask_watched(question, out, said, p->program, &watch, error);
+    if (turn != NULL)
+        g_async_queue_push(p->turns, turn);
+    return ok;
 }

@@ -193,8 +193,8 @@ bool serve_question_read(const ServeTool *tool, const OrrJson *arguments, ServeQ
 {
     ServeQuestion q = {
         .tool = tool, .words = g_ptr_array_new_with_free_func(g_free), .seconds = tool->seconds};
-    g_autofree char *asked = arguments != NULL ? orr_json_dump(arguments) : g_strdup("");
-    g_autofree char *whole = g_strconcat(tool->name, " ", asked, NULL);
+    q.asked = arguments != NULL ? orr_json_dump(arguments) : g_strdup("{}");
+    g_autofree char *whole = g_strconcat(tool->name, " ", q.asked, NULL);
     q.key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
     bool ok = arguments == NULL || orr_json_type(arguments) == ORR_JSON_OBJECT ||
               orr_fail(error, ORR_ERROR_INPUT, "%s: arguments are %s; give an object", tool->name,
@@ -232,6 +232,7 @@ void serve_question_clear(ServeQuestion *question)
         (void)g_rmdir(question->folder);
     g_clear_pointer(&question->folder, g_free);
     g_clear_pointer(&question->key, g_free);
+    g_clear_pointer(&question->asked, g_free);
     g_clear_pointer(&question->words, g_ptr_array_unref);
 }
 
@@ -250,33 +251,13 @@ bool serve_ask_program(const ServeQuestion *question, GString *out, GString *sai
     return serve_ask_watched(question, out, said, program, &watch, error);
 }
 
-/* Where the answer of this program to this question is kept; g_free. Another build has other answers. */
-static char *kept_path(const ServeQuestion *question, const char *program, const char *store)
+/* Under which the answer of this program to this question is kept; g_free. Another build has other answers. */
+static char *kept_key(const ServeQuestion *question, const char *program)
 {
     const OrrFileStamp stamp = orr_file_stamp(program);
     g_autofree char *whole = g_strdup_printf("%s %s %" G_GINT64_FORMAT " %" G_GINT64_FORMAT, question->key,
                                              ORRERY_VERSION, stamp.size_bytes, stamp.modified_ns);
-    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
-    g_autofree char *name = g_strconcat(hash, ".json", NULL);
-    return g_build_filename(store, name, NULL);
-}
-
-static bool take_kept(const char *path, GString *out)
-{
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    if (!g_file_get_contents(path, &text, &length, NULL))
-        return false;
-    g_string_append_len(out, text, (gssize)length);
-    return true;
-}
-
-/* What cannot be kept is answered all the same. */
-static void keep(const char *path, const GString *out)
-{
-    g_autoptr(GError) error = NULL;
-    if (!orr_file_write(path, out->str, out->len, &error))
-        g_printerr("orrery: an answer is not kept: %s\n", error->message);
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
 }
 
 static bool ask_child(const ServeQuestion *question, GString *out, GString *said, const char *program,
@@ -285,15 +266,14 @@ static bool ask_child(const ServeQuestion *question, GString *out, GString *said
 bool serve_ask_watched(const ServeQuestion *question, GString *out, GString *said, const char *program,
                        const ServeWatch *watch, GError **error)
 {
-    const bool keeps =
-        watch->store != NULL && question->tool->is_json && strcmp(question->tool->name, "import") != 0;
-    g_autofree char *path = keeps ? kept_path(question, program, watch->store) : NULL;
-    if (path != NULL && take_kept(path, out))
+    const bool keeps = watch->store != NULL && question->tool->is_json && question->tool->keeps;
+    g_autofree char *key = keeps ? kept_key(question, program) : NULL;
+    if (keeps && serve_store_take(watch->store, key, out))
         return true;
     if (!ask_child(question, out, said, program, watch, error))
         return false;
-    if (path != NULL)
-        keep(path, out);
+    if (keeps)
+        serve_store_keep(watch->store, &(ServeKept){key, question->tool->name, question->asked}, out);
     return true;
 }
 

@@ -72,6 +72,19 @@ static void give_fields(const ServeRequest *r, GString *out)
     give(r, JSON, body->str, body->len, out);
 }
 
+static void give_history(const ServeSite *site, const ServeRequest *r, GString *out)
+{
+    enum { MOST = 100 };
+    g_autoptr(GString) body = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, body, true);
+    orr_jw_begin(&w, NULL, '[');
+    if (site->store != NULL)
+        serve_store_history(site->store, MOST, &w);
+    orr_jw_end(&w, ']');
+    give(r, JSON, body->str, body->len, out);
+}
+
 static void give_schema(const ServeRequest *r, const char *kind, GString *out)
 {
     g_autoptr(GString) body = g_string_new(NULL);
@@ -251,6 +264,8 @@ static guint answer_api(const ServeSite *site, const ServeRequest *r, GString *o
         return answer_jobs(site, r, rest + strlen(jobs), out);
     if (get && strcmp(rest, "fields") == 0) {
         give_fields(r, out);
+    } else if (get && strcmp(rest, "history") == 0) {
+        give_history(site, r, out);
     } else if (get && strcmp(rest, "openapi.json") == 0) {
         g_autoptr(GString) body = g_string_new(NULL);
         serve_openapi(body);

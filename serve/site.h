@@ -8,6 +8,7 @@
 typedef struct ServeSite {
     ServeAnswerer answerer;
     ServeJobs *jobs;   /* NULL: there are none */
+    ServeStore *store; /* NULL: nothing is kept */
     const char *token; /* NULL: whoever reaches the port may ask */
     const char *
         host; /* what requests have to call the server, "127.0.0.1:8080" and "localhost:8080"; NULL: any name */

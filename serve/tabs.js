@@ -3,7 +3,7 @@
 
 const TABS = { "Answer": tabAnswer, "Time": tabTime, "Memory": tabMemory, "What would help": tabHelp, "Layouts": tabLayouts, "Plan": tabPlan,
   "Sweep": tabSweep, "Failures": tabFailures, "Network": tabNetwork, "Fine-tuning": tabFinetune, "Reinforcement learning": tabReinforce,
-  "Compare": tabCompare, "Trace": tabTrace, "Sources": tabSources };
+  "Compare": tabCompare, "Trace": tabTrace, "History": tabHistory, "Sources": tabSources };
 const FOLLOWS = ["Answer", "Time", "Memory", "What would help", "Compare", "Sources"]; // drawn anew with every answer; the others ask by a button
 const drawn = {}, results = {}, picked = {};
 
@@ -25,7 +25,7 @@ function turn(event) {
   $("tab-" + idOf(tab)).focus();
 }
 
-function choose(name) { tab = name; drawTabs(); drawTab(); }
+function choose(name) { if (name === "History") delete drawn.History; tab = name; drawTabs(); drawTab(); }
 
 function drawTab() {
   if (!answer) return;
@@ -254,6 +254,19 @@ function drawCompare(c) {
       v.difference < 0 ? "\u2212" + form(key, -v.difference) : form(key, v.difference)])),
   table(["Field", "A", "B", "Step with it alone"], c.fields.slice(0, 40).map((f) => [f.key, plain(f.a), plain(f.b), f.alone_step_s ? seconds(f.alone_step_s) : "\u2013"]),
     "Fields that differ, and what each does alone")];
+}
+
+// --- what was asked before ---
+
+function tabHistory() {
+  const box = make("div", {}, make("p", { role: "status" }, "Reading \u2026"));
+  const words = (s) => (typeof s === "string" ? s : s && s.model ? `${typeof s.model === "string" ? s.model : s.model.name || "a model"}, ${(s.cluster && s.cluster.preset) || "a cluster"}, ${(s.cluster && s.cluster.nodes) || 1} nodes` : "");
+  const open = (args) => (args.scenario && typeof args.scenario === "object" ? useButton(words(args.scenario), () => change(() => takeOver(args.scenario, true))) : "");
+  ask("history").then((rows) => box.replaceChildren(rows.length
+    ? table(["Asked", "Question", "Of", ""], rows.map((r) => [new Date(1000 * r.at_s).toLocaleString(), r.tool, words(r.arguments.scenario || r.arguments.a), open(r.arguments)]))
+    : make("p", {}, "Nothing is kept. The server keeps long questions and their answers where it is started with --store answers.db.")))
+    .catch((problem) => box.replaceChildren(make("p", { class: "bad", role: "alert" }, problem.message)));
+  return [box];
 }
 
 function tabSources() {

@@ -69,6 +69,7 @@ static const ServeTool tools[] = {
          "Finds the fastest layout that fits in memory, over every field that is \"auto\", and says whether "
          "that is proved. Set fields to \"auto\" to open them.",
      .words = WORDS("search", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 60,
      .is_json = true,
      .tells = true,
@@ -87,6 +88,7 @@ static const ServeTool tools[] = {
              "count, "
              "with failures counted in.",
      .words = WORDS("plan", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 300,
      .is_json = true,
      .tells = true,
@@ -110,6 +112,7 @@ static const ServeTool tools[] = {
      .help = "Predicts the step for every combination of values of some fields: a row each, with step time, "
              "memory, days and cost. What cannot run keeps its row and the reason.",
      .words = WORDS("sweep", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 600,
      .is_json = true,
      .tells = true,
@@ -125,6 +128,7 @@ static const ServeTool tools[] = {
          "Lives through the whole training many times, from failure to failure. Says days and goodput with "
          "their spread, what failures cost, the best checkpoint interval, and what spare nodes bring.",
      .words = WORDS("campaign", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 600,
      .is_json = true,
      .tells = true,
@@ -153,6 +157,7 @@ static const ServeTool tools[] = {
          "Sets two scenarios side by side: which fields differ, how step time and memory split in each, and "
          "what each field does alone.",
      .words = WORDS("compare", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 120,
      .is_json = true,
      .arguments = {SCENARIO("a", SCENARIO_HELP), SCENARIO("b", SCENARIO_HELP), SETS, OWN_RUNS},
@@ -163,6 +168,7 @@ static const ServeTool tools[] = {
          "Times one collective operation on one network: seconds, bandwidths, the algorithm, and what NCCL "
          "would choose.",
      .words = WORDS("collective", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 120,
      .is_json = true,
      .arguments = {TEXT("op", "--op", "all-reduce (default), all-gather, reduce-scatter, all-to-all ..."),
@@ -185,6 +191,7 @@ static const ServeTool tools[] = {
          "how much of "
          "it the longest answers take. execution.framework names the engine: vllm, sglang or tensorrt-llm.",
      .words = WORDS("generate", "--format=json", "--quiet"),
+     .keeps = true,
      .seconds = 60,
      .is_json = true,
      .arguments = {SCENARIO("scenario", SCENARIO_HELP), SETS,

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "serve/child.h"
+#include "serve/store.h"
 
 typedef enum {
     SERVE_TAKES_SCENARIO, /* an object, its text, the name of an example, or a path */
@@ -40,6 +41,7 @@ typedef struct ServeTool {
     double seconds;           /* what it may take, besides an argument max_seconds */
     bool is_json;             /* its answer is JSON */
     bool tells;               /* takes --progress */
+    bool keeps;               /* its answers are worth keeping */
     ServeArgument arguments[SERVE_MOST_ARGUMENTS]; /* ends at a NULL name */
     ServeLabel labels[SERVE_MOST_LABELS];          /* ends at a NULL path */
 } ServeTool;
@@ -54,6 +56,7 @@ typedef struct ServeQuestion {
     GPtrArray *words; /* char*, owned, without the program and a NULL at its end */
     char *folder;     /* NULL: no files */
     char *key;        /* the same for the same arguments of the same tool */
+    char *asked;      /* the arguments, JSON */
     double seconds;
 } ServeQuestion;
 
@@ -78,7 +81,7 @@ typedef struct ServeWatch {
     ServeGoOn go_on;
     void *data;
     int nice;
-    const char *store; /* a folder where answers are kept, and looked for first; NULL: none */
+    ServeStore *store; /* where answers are kept, and looked for first; NULL: nowhere */
 } ServeWatch;
 
 enum { SERVE_JOB_NICE = 19 }; /* what is typed on the page goes before */

@@ -13,8 +13,8 @@ bool serve_worker_loop(GError **error);
 
 typedef struct ServePool ServePool;
 
-/* `store`: where answers are kept (ServeWatch), NULL: nowhere. `count` workers, each `program` with the words `how` (NULL-terminated) behind it. */
-ServePool *serve_pool_new(const char *program, const char *const *how, int count, const char *store,
+/* `store`: where answers are kept (ServeWatch), borrowed; NULL: nowhere. `count` workers, each `program` with the words `how` (NULL-terminated) behind it. */
+ServePool *serve_pool_new(const char *program, const char *const *how, int count, ServeStore *store,
                           GError **error);
 void serve_pool_free(ServePool *pool); /* ends them; nobody may be asking */
 

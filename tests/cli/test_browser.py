@@ -5,6 +5,7 @@
 With $ORRERY_AXE, the path of axe-core's axe.min.js, the page is also looked at by axe.
 """
 import base64
+import ctypes.util
 import json
 import os
 import re
@@ -221,6 +222,20 @@ def test_questions(tab):
     tab.until(f"!document.getElementById('f-training-task') && {ANSWERED}")
 
 
+def test_history(tab):
+    """What was asked is there again, with a button that makes it the scenario."""
+    tab.js("document.getElementById('tab-History').click()")
+    if not keeps:
+        tab.until(f"{PANEL}.includes('Nothing is kept')")
+        return
+    tab.until(f"{PANEL}.includes('sweep') && {PANEL}.includes('campaign') && {PANEL}.includes('llama3-8b, dgx-h100')")
+    assert not tab.js(LOOK)
+    tab.js("document.querySelector('#panel button').click()")
+    tab.until(ANSWERED)
+    tab.js("document.getElementById('undo').click()")
+    tab.until(ANSWERED)
+
+
 def test_best_so_far(tab):
     """A search that takes long shows the best so far, which is read aloud."""
     for field, text in (("model", "gpt3-175b"), ("gpus", "1024"), ("parallel-tensor", "auto"), ("parallel-pipeline", "auto"), ("training-micro_batch", "auto"), ("training-global_batch", "1536"), ("training-sequence_length", "2048")):
@@ -283,11 +298,21 @@ def test_keyboard(tab):
     assert {"f-model", "f-deadline", "f-training-recompute", "find", "undo", "upload", "tab-Time"} <= seen, seen
 
 
+def test_skip(tab):
+    """The link past the form goes to the details and leaves the scenario as it is."""
+    before = tab.js("location.hash")
+    tab.js("document.querySelector('.skip').focus()")
+    tab.press("Enter", 13)
+    tab.until("document.activeElement.id === 'answer'")
+    time.sleep(0.2)
+    assert tab.js("location.hash") == before and "256 GPUs" in tab.js(SENTENCE)
+
+
 def test_looks(tab):
     for width in (1280, 390):
         for dark in (False, True):
             tab.screen(width, dark=dark)
-            for name in ("Answer", "Memory"):
+            for name in ("Answer", "Memory", "Layouts", "Failures"):
                 tab.js(f"document.getElementById('tab-{name}').click(); window.scrollTo(0, 0)")
                 bad = tab.js(LOOK) + accessible(tab)
                 assert not bad, (width, dark, name, bad[:8])
@@ -297,7 +322,8 @@ def test_looks(tab):
 
 folder = tempfile.mkdtemp()
 environment = {**os.environ, "TMPDIR": folder}
-server = subprocess.Popen([binary, "serve", "--port", "0", "--quiet"], stdout=subprocess.PIPE, text=True, env=environment)
+keeps = ["--store", os.path.join(folder, "answers.db")] if ctypes.util.find_library("sqlite3") else []
+server = subprocess.Popen([binary, "serve", "--port", "0", "--quiet", *keeps], stdout=subprocess.PIPE, text=True, env=environment)
 window = None
 status = 1
 try:

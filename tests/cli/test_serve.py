@@ -2,12 +2,14 @@
 
     test_serve.py ORRERY SOURCE        $ORRERY_SCENARIOS names the presets
 """
+import ctypes.util
 import http.client
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -251,21 +253,35 @@ def test_token():
 
 def test_store():
     """A kept answer outlives the server, however that ends, and is not worked out again."""
-    with tempfile.TemporaryDirectory() as store:
-        body = {"scenario": SMALL, "set": {"parallel.tensor": "auto"}}
-        seconds = []
-        for _ in range(2):
-            other = subprocess.Popen([binary, "serve", "--port", "0", "--quiet", "--store", store], stdout=subprocess.PIPE, text=True,
-                                     env={**os.environ, "TMPDIR": store})
-            at = int(re.search(r":(\d+)/", other.stdout.readline())[1])
-            response, data = request("POST", "/api/search", body, at=at)
-            assert response.status == 200, data
-            seconds.append(json.loads(data)["answer"]["seconds"])
-            other.kill()
-            other.wait(30)
-            other.stdout.close()
-        assert seconds[0] == seconds[1], seconds  # what it took then, to the microsecond
-        assert len([f for f in os.listdir(store) if f.endswith(".json")]) == 1
+    for name in ("answers", "answers.db") if ctypes.util.find_library("sqlite3") else ("answers",):
+        with tempfile.TemporaryDirectory() as above:
+            check_store(above, os.path.join(above, name))
+    run = subprocess.run([binary, "serve", "--store", "/proc/answers.db"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "--store" in run.stderr, run
+
+
+def check_store(above, store):
+    body = {"scenario": SMALL, "set": {"parallel.tensor": "auto"}}
+    seconds = []
+    for _ in range(2):
+        other = subprocess.Popen([binary, "serve", "--port", "0", "--quiet", "--store", store], stdout=subprocess.PIPE, text=True,
+                                 env={**os.environ, "TMPDIR": above})
+        at = int(re.search(r":(\d+)/", other.stdout.readline())[1])
+        response, data = request("POST", "/api/search", body, at=at)
+        assert response.status == 200, data
+        seconds.append(json.loads(data)["answer"]["seconds"])
+        history = json.loads(request("GET", "/api/history", at=at)[1])
+        other.kill()
+        other.wait(30)
+        other.stdout.close()
+    assert seconds[0] == seconds[1], seconds  # what it took then, to the microsecond
+    if not store.endswith(".db"):
+        assert len([f for f in os.listdir(store) if f.endswith(".json")]) == 1 and history == []
+        return
+    assert [(h["tool"], h["arguments"]) for h in history] == [("search", body)] and history[0]["at_s"] > 1.7e9
+    with sqlite3.connect(store) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("SELECT count(*) FROM answers").fetchone() == (1,)
 
 
 try:

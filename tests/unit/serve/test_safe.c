@@ -79,6 +79,7 @@ static void test_request(void)
     g_assert_true(request.close);
     g_assert_true(request.body_length == 4 && memcmp(request.body, "body", 4) == 0);
     serve_request_clear(&request);
+    g_assert_cmpint(read_request("\r\n\r\n", &request, &used), ==, 400);
 }
 
 int main(int argc, char **argv)
