@@ -60,13 +60,14 @@ typedef enum { RUNS_COMPUTE, RUNS_TRANSFER, RUNS_WAIT, RUNS_COPY, RUNS } Runs;
 typedef struct Edge {
     int64_t at_ps, launch_ps;
     int8_t runs, step; /* step: 1 begins, -1 ends */
+    int8_t kind;       /* a class whose kernel begins or ends here; TRACE_CLASSES: none does */
 } Edge;
 
 /* Edges of kernels that have begun, the next one first: as many as run at once, not as many as there are. */
 typedef struct Sweep {
     TraceSums *sums;
     GArray *ahead; /* Edge: a heap */
-    int running[RUNS];
+    int running[RUNS], of_class[TRACE_CLASSES + 1];
     int64_t before_ps;
     bool any;
 } Sweep;
@@ -131,7 +132,10 @@ static void take(Sweep *sweep, const Edge *edge)
     sums->fall_s[fall] += seconds;
     sums->communication_s += communicates ? seconds : 0;
     sums->beside_s += communicates && fall == TRACE_FALL_COMPUTE ? seconds : 0;
+    for (int kind = 0; kind < TRACE_CLASSES && seconds > 0; kind++)
+        sums->class_busy_s[kind] += sweep->of_class[kind] > 0 ? seconds : 0;
     sweep->running[edge->runs] += edge->step;
+    sweep->of_class[edge->kind] += edge->step;
     sweep->before_ps = edge->at_ps;
     sweep->any = true;
 }
@@ -154,14 +158,15 @@ static void add_kernel(Sweep *sweep, const TraceRank *rank, const TraceKernel *k
     const int64_t end_ps = kernel->begin_ps + kernel->dur_ps,
                   arrived_ps = kernel->begin_ps + MIN(kernel->wait_ps, kernel->dur_ps);
     const Runs runs = waits ? RUNS_WAIT : kind == TRACE_COPIES ? RUNS_COPY : RUNS_COMPUTE;
-    const Edge begins = {kernel->begin_ps, kernel->launch_ps, (int8_t)runs, 1};
+    const Edge begins = {kernel->begin_ps, kernel->launch_ps, (int8_t)runs, 1, (int8_t)kind};
     take_until(sweep, &begins);
     take(sweep, &begins);
-    push(sweep->ahead, (Edge){waits ? arrived_ps : end_ps, TRACE_NO_LAUNCH, (int8_t)runs, -1});
+    const int8_t ends = waits ? TRACE_CLASSES : (int8_t)kind;
+    push(sweep->ahead, (Edge){waits ? arrived_ps : end_ps, TRACE_NO_LAUNCH, (int8_t)runs, -1, ends});
     if (!waits)
         return;
-    push(sweep->ahead, (Edge){arrived_ps, kernel->launch_ps, RUNS_TRANSFER, 1});
-    push(sweep->ahead, (Edge){end_ps, TRACE_NO_LAUNCH, RUNS_TRANSFER, -1});
+    push(sweep->ahead, (Edge){arrived_ps, kernel->launch_ps, RUNS_TRANSFER, 1, TRACE_CLASSES});
+    push(sweep->ahead, (Edge){end_ps, TRACE_NO_LAUNCH, RUNS_TRANSFER, -1, (int8_t)kind});
 }
 
 TraceSums trace_sums(const TraceRank *rank)
@@ -195,6 +200,8 @@ TraceSums trace_sums(const TraceRank *rank)
     sums.step_s = first_ps <= end_ps ? (double)(end_ps - first_ps) / PS_PER_S / sums.steps : 0;
     for (int fall = 0; fall < TRACE_FALLS; fall++)
         sums.fall_s[fall] /= sums.steps;
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        sums.class_busy_s[kind] /= sums.steps;
     sums.beside_s /= sums.steps;
     sums.communication_s /= sums.steps;
     return sums;
@@ -208,6 +215,7 @@ static void add_share(TraceSums *mean, const TraceSums *sums, double share)
     for (int kind = 0; kind < TRACE_CLASSES; kind++) {
         mean->class_s[kind] += share * sums->class_s[kind];
         mean->class_wait_s[kind] += share * sums->class_wait_s[kind];
+        mean->class_busy_s[kind] += share * sums->class_busy_s[kind];
         mean->class_kernels[kind] += share * sums->class_kernels[kind];
     }
     for (int fall = 0; fall < TRACE_FALLS; fall++)

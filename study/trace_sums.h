@@ -29,9 +29,11 @@ typedef struct TraceSums {
     double step_s;
     double class_s[TRACE_CLASSES], class_kernels[TRACE_CLASSES];
     double class_wait_s[TRACE_CLASSES]; /* of class_s: collectives wait for their last rank */
-    double fall_s[TRACE_FALLS];         /* add up to step_s */
-    double beside_s;                    /* of the computing time: communication ran beside it */
-    double communication_s;             /* any collective or message ran */
+    double class_busy_s
+        [TRACE_CLASSES];        /* any kernel of it runs: less than class_s where streams run it at once */
+    double fall_s[TRACE_FALLS]; /* add up to step_s */
+    double beside_s;            /* of the computing time: communication ran beside it */
+    double communication_s;     /* any collective or message ran */
 } TraceSums;
 
 TraceSums trace_sums(const TraceRank *rank);

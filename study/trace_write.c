@@ -8,7 +8,8 @@
 
 enum { COLUMNS = 5, SHOWN_OPS = 12, LABEL_COLUMN = 14 };
 
-#define MS_PER_S 1e3
+#define MS_PER_S      1e3
+#define LEAST_AT_ONCE 0.005 /* of a class's kernels */
 
 /* Predicted over measured, less 1; NAN where nothing was measured. */
 static double error_frac(double measured, double predicted)
@@ -99,6 +100,16 @@ static void write_head(const TraceAnswer *answer, GString *out)
     g_string_append_c(out, '\n');
 }
 
+/* Classes of which several streams run kernels at once. */
+static void write_at_once(const TraceAnswer *answer, GString *out)
+{
+    const TraceSums *sums = &answer->measured;
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        if (sums->class_s[kind] - sums->class_busy_s[kind] > LEAST_AT_ONCE * sums->class_s[kind])
+            report_page_say(out, 2, "Of %s several run at once: one or more run for %.3f ms.",
+                            trace_class_word((TraceClass)kind), sums->class_busy_s[kind] * MS_PER_S);
+}
+
 static void write_classes(const TraceAnswer *answer, GString *out)
 {
     OrrTable *table = table_of(answer, "kernels of a class, summed");
@@ -114,6 +125,7 @@ static void write_classes(const TraceAnswer *answer, GString *out)
     }
     put_row(table, "sum", kernels, measured_s, predicted_s, answer);
     finish_table(table, out);
+    write_at_once(answer, out);
     if (!answer->compared || answer->absolute_s <= 0)
         return;
     report_page_say(out, 2, "The classes' differences come to %.3f ms in sum, %.3f ms in size.",
@@ -226,6 +238,7 @@ static void json_classes(OrrJsonWriter *w, const TraceAnswer *answer)
         orr_jw_text(w, "class", trace_class_word((TraceClass)kind));
         json_pair(w, answer, answer->measured.class_s[kind], answer->predicted.class_s[kind]);
         orr_jw_number(w, "kernels", answer->measured.class_kernels[kind]);
+        orr_jw_number(w, "busy_s", answer->measured.class_busy_s[kind]);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');

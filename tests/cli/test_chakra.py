@@ -5,7 +5,7 @@
 
 Files of all ranks are played: every message is received once with its bytes, members of a group meet in the same
 collectives in the same order, and nobody waits for ever. With MLCommons' own classes (package chakra) the same bytes are
-parsed by them as well.
+parsed by them as well (installed.py may install it).
 """
 import json
 import os
@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    from chakra.schema.protobuf import et_def_pb2
-except ImportError:
-    et_def_pb2 = None
+import installed
+
+et_def_pb2 = installed.module("chakra.schema.protobuf.et_def_pb2", "--no-deps", "protobuf",
+                              "chakra @ git+https://github.com/mlcommons/chakra")
 
 ORRERY = sys.argv[1]
 COMPUTE, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7

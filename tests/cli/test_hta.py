@@ -3,7 +3,7 @@
 
     test_hta.py ORRERY SOURCE
 
-Skips (77) without the package: pip install HolisticTraceAnalysis.
+Skips (77) without the package: pip install HolisticTraceAnalysis, or let installed.py do so.
 """
 import contextlib
 import io
@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    from hta.trace_analysis import TraceAnalysis
-except ImportError:
-    print("no HolisticTraceAnalysis for Python: pip install HolisticTraceAnalysis")
+import installed
+
+hta = installed.module("hta.trace_analysis", "HolisticTraceAnalysis")
+if hta is None:
+    print("no HolisticTraceAnalysis for Python: pip install HolisticTraceAnalysis, or set ORRERY_TEST_INSTALL=FOLDER")
     sys.exit(77)
 
 ORRERY = sys.argv[1]
@@ -33,7 +34,7 @@ def main():
         step_s = json.loads(orrery("run", "fsdp_8b_8h100", "--format", "json", "--trace-kernels", path))["step_s"]
         ours = json.loads(orrery("trace", path, "--format", "json"))
         with contextlib.redirect_stdout(io.StringIO()):
-            theirs = TraceAnalysis(trace_files={0: path}, trace_dir=folder)
+            theirs = hta.TraceAnalysis(trace_files={0: path}, trace_dir=folder)
         times = theirs.get_temporal_breakdown(visualize=False).iloc[0]
         kinds, kernels = theirs.get_gpu_kernel_breakdown(visualize=False)
         overlap = theirs.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"]

@@ -46,6 +46,8 @@ static void test_sums(void)
     is_us(sums.step_s, 54);
     is_us(sums.class_s[TRACE_PRODUCTS], 20);
     is_us(sums.class_s[TRACE_ALL_REDUCE], 25);
+    is_us(sums.class_busy_s[TRACE_PRODUCTS], 20);
+    is_us(sums.class_busy_s[TRACE_ALL_REDUCE], 25); /* waiting too */
     is_us(sums.fall_s[TRACE_FALL_COMPUTE], 24);
     is_us(sums.fall_s[TRACE_FALL_SKEW], 5);          /* 10 to 15; from 5 on beside a product */
     is_us(sums.fall_s[TRACE_FALL_COMMUNICATION], 5); /* 15 to 20 */
@@ -54,6 +56,27 @@ static void test_sums(void)
     is_us(sums.fall_s[TRACE_FALL_GAPS], 10);
     is_us(sums.communication_s, 25);
     is_us(sums.beside_s, 15);
+    trace_rank_free(rank);
+}
+
+/* Two streams multiply at once, from 10 to 20. */
+static void test_at_once(void)
+{
+    TraceRank *rank = trace_rank_new("a.json");
+    g_autoptr(GPtrArray) ranks = g_ptr_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_ptr_array_add(ranks, rank);
+    add(rank, "gemm", TRACE_PRODUCTS, 0, 20, -1);
+    add(rank, "gemm", TRACE_PRODUCTS, 10, 25, -1);
+    add(rank, "norm", TRACE_NORMS, 12, 3, -1);
+    TraceAnswer answer = trace_answer(ranks, NULL);
+    is_us(answer.measured.class_s[TRACE_PRODUCTS], 45);
+    is_us(answer.measured.class_busy_s[TRACE_PRODUCTS], 35);
+    is_us(answer.measured.class_busy_s[TRACE_NORMS], 3);
+    trace_answer_text(&answer, text);
+    g_assert_nonnull(strstr(text->str, "Of products several run at once: one or more run for 0.035 ms."));
+    g_assert_null(strstr(text->str, "Of norms"));
+    trace_answer_clear(&answer);
     trace_rank_free(rank);
 }
 
@@ -239,6 +262,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/study/trace/sums", test_sums);
+    g_test_add_func("/study/trace/at-once", test_at_once);
     g_test_add_func("/study/trace/instants", test_instants);
     g_test_add_func("/study/trace/steps", test_steps);
     g_test_add_func("/study/trace/answer", test_answer);
