@@ -9,8 +9,10 @@
 /* Whether training.freeze names the piece; `layer` as in cost_part_params(). */
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer);
 
-/* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. Ignored:
- * that pipelines still send gradients to such a stage, and that ZeRO-3 gathers its units again. */
+/* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. ZeRO-3
+ * gathers its units for the forward alone: hooks before a backward hang on outputs that require a gradient. Pipelines send
+ * gradients to such a stage all the same: what they receive into requires one. Ignored: that frozen layers behind the first
+ * stage therefore run a backward.   Source: [Zhao2023]; [MegatronCore] p2p_communication.py */
 bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer);
 
 /* What of a layer runs again in the backward: nothing where there is none. `layer_in_stage` counts from 0. */

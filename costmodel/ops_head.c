@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/activations.h"
+#include "costmodel/adapter.h"
 #include "costmodel/ops.h"
 
 /* Share of a row of logits that a later pass finds no more in the L2 cache: two blocks of 1,024 threads an SM each hold a
@@ -161,14 +162,24 @@ static double share_at_once(const CostShape *shape)
     return fmin(1, exp2(ceil(log2(piece))) / head_tokens(shape));
 }
 
+/* Losses of a logit: orpo's pairs also have the cross-entropy of the chosen half.   Source: [TRL] trainer/orpo_trainer.py */
+static double losses(const Spec *spec)
+{
+    return spec->training.task == SPEC_TASK_ORPO ? 1.5 : 1;
+}
+
 /* Compilers take the layers: the final norm stays eager. The loss is the last op of the list. */
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
     const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
     const bool normed = !shape->spec->model.no_final_norm,
                upcasts = normed && cost_norm_spelled_out(shape->spec);
-    const LogitBytes each = logit_bytes(shape->spec);
+    LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
+    each.kept *= losses(shape->spec);
+    if (cost_reference_forwards(shape->spec) >
+        0)                              /* its logits come beside those that wait for the backward */
+        each.forward_temp += each.kept; /* Source: [TRL] trainer/dpo_trainer.py, get_batch_loss_metrics */
     ops->op[loss].temp_bytes =
         share_at_once(shape) * logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
     if (pass != COST_FORWARD) {
@@ -199,7 +210,7 @@ static void push_loss(const CostShape *shape, CostOps *ops, CostMemoryKernel ker
     const SpecLoss loss = loss_that_runs(&shape->spec->execution);
     const CostMoved all = loss_moved(shape, loss, backward), streams = loss_streams(loss, backward),
                     addressed = loss_by_element(loss, backward);
-    const double logits = rank_logits(shape);
+    const double logits = losses(shape->spec) * rank_logits(shape);
     const bool apart = streams.read + streams.written > 0;
     const int kernels = loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6,
               wide = addressed.read > 0 ? (backward ? 1 : 3) : 0;

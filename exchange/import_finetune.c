@@ -401,19 +401,43 @@ void exchange_import_axolotl(ExchangeImport *import)
               on(import, "sample_packing", false));
 }
 
+/* LLaMA-Factory's freeze: the last layers are trained, two where the file does not say how many, and what freeze_extra_modules
+ * adds. */
+static void take_freeze(ExchangeImport *import)
+{
+    int trained = 2;
+    const int layers = exchange_import_layers(import);
+    const char *extra = text_of(import, "freeze_extra_modules");
+    (void)exchange_import_int(import, "freeze_trainable_layers", &trained);
+    if (layers == 0 || trained <= 0 || trained > layers ||
+        g_strcmp0(exchange_import_text(import, "use_llama_pro"), "true") == 0) {
+        exchange_import_warn(import,
+                             "freeze_trainable_layers: %d of %d layers is not modelled (only the last ones "
+                             "of a known model are); all weights are taken as trained",
+                             trained, layers);
+        return;
+    }
+    exchange_import_native_int(import, "training.freeze.layers", layers - trained);
+    exchange_import_native_bool(import, "training.freeze.embedding", !has_word(extra, "embed"));
+    exchange_import_native_bool(import, "training.freeze.head", !has_word(extra, "lm_head"));
+}
+
 void exchange_import_llama_factory(ExchangeImport *import)
 {
     const char *kind = text_of(import, "finetuning_type"), *stage = text_of(import, "stage"),
                *bits = text_of(import, "quantization_bit");
     const bool lora = kind == NULL || strcmp(kind, "lora") == 0,
                pairs = g_strcmp0(stage, "dpo") == 0 || g_strcmp0(stage, "rm") == 0;
-    if (kind != NULL && !lora && strcmp(kind, "full") != 0)
+    const bool freezes = g_strcmp0(kind, "freeze") == 0;
+    if (kind != NULL && !lora && !freezes && strcmp(kind, "full") != 0)
         exchange_import_warn(
             import, "finetuning_type: %.40s is not modelled; all weights are taken as trained", kind);
     if (stage != NULL && !pairs && verdict_task(import) == NULL && strcmp(stage, "sft") != 0 &&
         strcmp(stage, "pt") != 0)
         exchange_import_warn(import, "stage: %.40s is not modelled; taken as sft", stage);
     take_model(import, &llama_factory);
+    if (freezes)
+        take_freeze(import);
     take_batch(import, &llama_factory, pairs);
     take_task(import, &llama_factory,
               !lora                    ? NULL

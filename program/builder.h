@@ -168,6 +168,7 @@ void sim_plan_uses(RankBuilder *rb);
 /* Before a segment's op: gathers that may start by now, and the wait for its own. */
 Use *sim_emit_use(RankBuilder *rb);
 bool sim_pass_uses_weights(SimPass pass);
+bool sim_segment_uses_weights(const SimSegment *segment, SimPass pass);
 
 /* program_offload.c: before and after a segment's op; what leaves the GPU or comes back with its start. */
 void sim_offload_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem);

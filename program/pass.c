@@ -208,7 +208,7 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     if (b->plan->measured != NULL)
         sim_measured_pass(b, chunk, pass, sim_measured_before(chunk, pass, i), &work);
     Use *use = NULL;
-    if (chunk->sharded && sim_pass_uses_weights(pass->pass)) {
+    if (chunk->sharded && sim_segment_uses_weights(segment, pass->pass)) {
         use = sim_emit_use(rb);
         if (use->give_back)
             mem.end_bytes[SIM_MEM_WEIGHTS] -= segment->gathered_param_bytes;

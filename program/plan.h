@@ -83,7 +83,8 @@ typedef struct SimSegment {
     bool backward_gathers_apart; /* ... which this says */
     bool
         root; /* ZeRO-3: gathered and reduced with the stage's last segment, there from forward to backward */
-    SimWork grad_reduce;                /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
+    bool stops;          /* no gradient reaches it: it has no backward, for which nothing is gathered */
+    SimWork grad_reduce; /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
     SimWork copy_out, copy_back;        /* of its activations to the host and back; zero: they stay */
     int64_t leaving_bytes;              /* of its activations, those that leave */
     const SimOffload *offload;          /* states that are not on the GPU; NULL: all are */

@@ -19,19 +19,28 @@ bool sim_pass_uses_weights(SimPass pass)
     return pass != SIM_PASS_BACKWARD_WEIGHT;
 }
 
+/* What the stage's last segment brings along is there from the forward on. */
+bool sim_segment_uses_weights(const SimSegment *segment, SimPass pass)
+{
+    return sim_pass_uses_weights(pass) && (pass == SIM_PASS_FORWARD || !segment->stops || segment->root);
+}
+
 static void list_uses(RankBuilder *rb, int chunk_index, SimPass pass)
 {
     const Chunk *chunk = &rb->chunks[chunk_index];
     if (!chunk->sharded || !sim_pass_uses_weights(pass))
         return;
     int segments = chunk->stage->segment_count;
-    for (int i = 0; i < segments; i++)
-        rb->uses[rb->use_count++] = (Use){.chunk = (int16_t)chunk_index,
-                                          .segment = pass == SIM_PASS_FORWARD ? i : segments - 1 - i,
-                                          .gather = true,
-                                          .give_back = true,
-                                          .compute_index = pass == SIM_PASS_FORWARD ? 0 : 1,
-                                          .gather_index = SIM_NONE};
+    for (int i = 0; i < segments; i++) {
+        const int segment = pass == SIM_PASS_FORWARD ? i : segments - 1 - i;
+        if (sim_segment_uses_weights(&chunk->stage->segments[segment], pass))
+            rb->uses[rb->use_count++] = (Use){.chunk = (int16_t)chunk_index,
+                                              .segment = segment,
+                                              .gather = true,
+                                              .give_back = true,
+                                              .compute_index = pass == SIM_PASS_FORWARD ? 0 : 1,
+                                              .gather_index = SIM_NONE};
+    }
 }
 
 static int64_t count_uses(const RankBuilder *rb)

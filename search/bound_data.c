@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/freeze.h"
 #include "costmodel/placement.h"
 #include "costmodel/states.h"
 #include "search/bound_parts.h"
@@ -330,7 +331,8 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
 static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     /* of a unit, and of the last, in one micro-batch */
-    const int64_t often = step_gathers_of(&worker->rules, false, 1),
+    const bool stops = cost_part_stops(&worker->spec, COST_PART_LAYER, 0); /* where, it does not ask */
+    const int64_t often = step_gathers_of(&worker->rules, stops, 1),
                   last = step_gathers_of(&worker->rules, true, 1);
     const CostWeights weights = rank_weights(worker, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {

@@ -126,6 +126,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     const CostParams params = cost_trained_params(step->spec, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
+    segment->stops = cost_part_stops(step->spec, COST_PART_LAYER, layer);
     kind->params = rank_params(step->spec, &params, layer);
     kind->params.frozen = cost_frozen_bytes(step->spec, COST_PART_LAYER, layer);
     kind->params.reference = cost_reference_bytes(step->spec, COST_PART_LAYER, layer);
@@ -147,6 +148,7 @@ static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_embedding, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
+    segment->stops = cost_part_stops(step->spec, COST_PART_EMBEDDING, 0);
     add_passes(step, &graph, segment);
     add_reference(step, &graph, segment);
     set_memory(segment, &activations);

@@ -334,7 +334,7 @@ static void test_preference(void)
     g_assert_cmpfloat_with_epsilon(weights[3] - weights[2], 2 * 6738415616.0, 1);
 }
 
-/* Pairs without a reference take what pairs take whose reference is cached. */
+/* Pairs without a reference take what pairs take whose reference is cached, and the loss of the chosen half once more. */
 static void test_no_reference(void)
 {
     int64_t step_ps[2];
@@ -348,7 +348,8 @@ static void test_no_reference(void)
         step_ps[i] = run(spec, arena).step_ps;
         orr_arena_free(arena);
     }
-    g_assert_cmpint(step_ps[0], ==, step_ps[1]);
+    g_assert_cmpint(step_ps[1], >, step_ps[0]);
+    g_assert_cmpint(step_ps[1], <, step_ps[0] + step_ps[0] / 1000);
 }
 
 /* Layer's forward of one task and reference, sharded or not; *ret_step_ps, *ret_gather_ps: the step, and a layer's gather. */

@@ -2,6 +2,7 @@
  * torch.autocast still casts, gradients that frozen norms have not. */
 #include <string.h>
 
+#include "costmodel/activations.h"
 #include "costmodel/adapter.h"
 #include "costmodel/states.h"
 #include "spec/load.h"
@@ -11,9 +12,9 @@ static Spec *load_on(const char *gpu, const char *training, const char *framewor
     GError *error = NULL;
     g_autofree char *text = g_strdup_printf(
         "{\"model\":\"llama2-7b\",\"cluster\":{\"accelerator\":\"%s\",\"gpus_per_node\":1,"
-        "\"nodes\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":8,\"micro_batch\":1,%s},"
+        "\"nodes\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":8,%s%s},"
         "\"execution\":{\"framework\":\"%s\",\"attention\":\"flash2\"}}",
-        gpu, training, framework);
+        gpu, strstr(training, "micro_batch") != NULL ? "" : "\"micro_batch\":1,", training, framework);
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
     g_assert_no_error(error);
     Spec *spec = g_new0(Spec, 1);
@@ -175,6 +176,31 @@ static void test_fuser(void)
     g_assert_cmpint(adds[1].launches, ==, 0);
 }
 
+/* 1,024 x 32,000 logits. A reference makes its own beside log-softmax, 4 bytes, that waits; orpo's chosen half has a loss more,
+ * which is kept and takes its time. */
+static void test_preference_logits(void)
+{
+    static const char *const tasks[] = {"\"task\":\"dpo\",\"reference\":\"cached\"",
+                                        "\"task\":\"dpo\",\"reference\":\"model\"", "\"task\":\"orpo\""};
+    const double logits = 2 * 1024.0 * 32000;
+    CostActivations head[3];
+    double loss[3];
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *training = g_strdup_printf("\"micro_batch\":2,%s", tasks[i]);
+        g_autofree Spec *spec = load(training, "transformers-fsdp");
+        CostShape shape;
+        spec->execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+        cost_shape_init(&shape, spec);
+        head[i] = cost_head_activations(&shape);
+        loss[i] = sum_of(spec, true, COST_FORWARD, "loss").bytes;
+    }
+    g_assert_cmpfloat(head[1].forward_temp_bytes - head[0].forward_temp_bytes, ==, 4 * logits);
+    g_assert_cmpfloat(head[1].kept_bytes, ==, head[0].kept_bytes);
+    g_assert_cmpfloat(head[2].kept_bytes - head[0].kept_bytes, ==, 2 * logits);
+    g_assert_cmpfloat(loss[1], ==, loss[0]);
+    g_assert_cmpfloat(loss[2], ==, 1.5 * loss[0]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -184,5 +210,6 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter-base/norms", test_norms);
     g_test_add_func("/adapter-base/casts", test_casts);
     g_test_add_func("/adapter-base/fuser", test_fuser);
+    g_test_add_func("/adapter-base/preference-logits", test_preference_logits);
     return g_test_run();
 }

@@ -50,6 +50,23 @@ static const Case cases[] = {
       {"training.sequence_length", "512"},
       {"parallel.zero", "3"},
       {"execution.framework", "\"transformers-deepspeed\""}}},
+    {"llama-factory-freeze",
+     "model_name_or_path: meta-llama/Meta-Llama-3-8B\nstage: sft\nfinetuning_type: freeze\n"
+     "freeze_trainable_layers: 4\nfreeze_extra_modules: norm,lm_head\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"training.task", "\"sft\""},
+      {"training.freeze.layers", "28"},
+      {"training.freeze.embedding", "true"},
+      {"training.freeze.head", "false"}}},
+    {"llama-factory-freeze-default",
+     "model_name_or_path: meta-llama/Meta-Llama-3-8B\nstage: sft\nfinetuning_type: freeze\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"training.freeze.layers", "30"}, {"training.freeze.head", "true"}}},
+    {"llama-factory-freeze-first",
+     "model_name_or_path: meta-llama/Meta-Llama-3-8B\nstage: sft\nfinetuning_type: freeze\n"
+     "freeze_trainable_layers: -4\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"training.task", "\"sft\""}, {"training.freeze", NULL}}},
     {"llama-factory",
      "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
      "lora_rank: 16\nlora_target: all\ncutoff_len: 2048\nper_device_train_batch_size: 1\n"
