@@ -21,10 +21,11 @@ static bool format_of(const char *word, ExchangeFormat *ret_format, GError **err
             *ret_format = (ExchangeFormat)i;
             return true;
         }
-    return orr_fail(error, ORR_ERROR_INPUT,
-                    "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, schedule or "
-                    "schedule-csv",
-                    word != NULL ? word : "missing");
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, verl, nemo-rl, "
+        "schedule or schedule-csv",
+        word != NULL ? word : "missing");
 }
 
 /* The scenario as written, with --set applied and every "auto" replaced by what was chosen. */
@@ -78,8 +79,8 @@ static void say_loss(const CliArgs *common, const ExchangeLoss *loss, const char
 static bool write_framework(const CliArgs *common, const Spec *spec, const OrrJson *scenario,
                             ExchangeFormat format, int launch, GError **error)
 {
-    static const char *const names[] = {"megatron.sh", "bridge.sh", "ds_config.json", "torchtitan.toml",
-                                        "nanotron.yaml"};
+    static const char *const names[] = {"megatron.sh",   "bridge.sh", "ds_config.json", "torchtitan.toml",
+                                        "nanotron.yaml", "verl.sh",   "nemo_rl.yaml"};
     const bool to_file = common->output != NULL && strcmp(common->output, "-") != 0;
     const char *config = to_file ? common->output : names[MIN((size_t)format, G_N_ELEMENTS(names) - 1)];
     g_autoptr(GString) out = g_string_new(NULL), script = g_string_new(NULL);
@@ -140,7 +141,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
      "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron "
-     "(YAML); schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv "
+     "(YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule (op orders as JSON, or as CSV where "
+     "--output ends in .csv) or schedule-csv "
      "(as PyTorch's CSV)"},
     {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
      "also a script that launches it: beside --output, or without that alone on standard output"},
@@ -153,8 +155,8 @@ const CliCommand cli_command_export = {
     .help = "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. One "
             "comment line holds what the framework's file has no name for: the cluster, fields of the "
             "simulator. From it 'orrery import' gives the same scenario back. A field that the framework "
-            "cannot do is an error that names it. Megatron-LM flags and Megatron-Bridge overrides come "
-            "as a shell array to source.\n\n"
+            "cannot do is an error that names it. Megatron-LM flags and overrides of "
+            "Megatron-Bridge and verl come as a shell array to source.\n\n"
             "'--to schedule' writes the order in which every pipeline rank works, for parallel.schedule "
             "to read back: a start for a schedule of your own. '--to schedule-csv' writes the same as a "
             "compute-only schedule file of PyTorch (torchtitan: pipeline_parallel_schedule_csv).\n\n"
@@ -162,7 +164,8 @@ const CliCommand cli_command_export = {
             "prediction. It also names placeholders (data, learning rate, iterations), which are marked "
             "in the file too. Exports keep to the checks that each framework makes of its arguments.\n\n"
             "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
-            "  orrery export llama.json --to torchtitan --output llama.toml --launch sbatch\n",
+            "  orrery export llama.json --to torchtitan --output llama.toml --launch sbatch\n"
+            "  orrery export scenarios/examples/rl-grpo-qwen2.5-7b-h20.json --to verl --output grpo.sh\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -23,7 +23,7 @@ static bool format_of(const char *word, int *ret_format, GError **error)
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
                     "--from: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
-                    "llama-factory, torchtune, trl, verl or hf",
+                    "llama-factory, torchtune, trl, verl, nemo-rl, openrlhf, slime or hf",
                     word);
 }
 
@@ -129,7 +129,7 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(ImportArgs, from), "FORMAT",
      "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, "
-     "verl or hf (default: told from the file)"},
+     "verl, nemo-rl, openrlhf, slime or hf (default: told from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
@@ -144,10 +144,11 @@ const CliCommand cli_command_import = {
         "Prints a scenario from another tool's configuration. Of pre-training it reads Megatron-LM flags (a "
         "script or arguments), Megatron-Bridge overrides, DeepSpeed JSON, torchtitan TOML and nanotron YAML. "
         "Of "
-        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, arguments of TRL, and launches of "
-        "verl. A Hugging "
-        "Face "
-        "config.json is a model alone. \"-\" reads standard input. What the file does not say comes from "
+        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, and arguments of TRL. Of "
+        "reinforcement learning it reads launches of verl, OpenRLHF and slime, and NeMo-RL YAML with the "
+        "files "
+        "that it extends. A Hugging Face config.json is a model alone. \"-\" reads standard input. What the "
+        "file does not say comes from "
         "--base, or from the comment that 'orrery export' left.\n\n"
         "A loss report on standard error lists the settings that no field of a scenario answers "
         "to. Settings that change the prediction come apart from those that do not (logging, "
@@ -156,7 +157,8 @@ const CliCommand cli_command_import = {
         "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n"
         "  orrery import config.json --cluster dgx-h100 --set training.sequence_length=8192 "
         "--set training.global_batch=64 | orrery run -\n"
-        "  orrery import qlora.yml --cluster dgx-h100 --set training.samples=52000\n",
+        "  orrery import qlora.yml --cluster dgx-h100 --set training.samples=52000\n"
+        "  orrery import grpo-qwen3-32b-4n8g.yaml --cluster dgx-h100\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

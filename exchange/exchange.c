@@ -8,6 +8,7 @@
 #include "exchange/formats.h"
 #include "exchange/import_dump.h"
 #include "exchange/import_peft.h"
+#include "exchange/import_rl.h"
 #include "exchange/megatron.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
@@ -81,7 +82,7 @@ bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings 
     if (row == NULL || row->export == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "export: %s is read and not written; give one of megatron, "
-                        "megatron-bridge, deepspeed, torchtitan, nanotron",
+                        "megatron-bridge, deepspeed, torchtitan, nanotron, verl, nemo-rl",
                         spec_word(&exchange_words_format, (int)format));
     const SpecFramework *framework = &spec->execution.framework;
     const SpecSchedule schedule = spec->parallel.schedule;
@@ -111,6 +112,21 @@ static void add_companion(const Spec *spec, const OrrJson *scenario, ExchangeFor
         exchange_export_loss(spec, scenario, format, settings, native, loss);
 }
 
+/* Of a loop the comment keeps the whole workload: what the file says is read over it. */
+static void add_loop(const OrrJson *scenario, ExchangeFormat format, Settings *settings, ExchangeLoss *loss)
+{
+    g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
+    orr_json_free(exchange_read_back(settings, format, scenario, native));
+    settings->companion = companion_of(scenario, native);
+    for (guint i = 0; loss != NULL && i < settings->left->len; i++)
+        exchange_loss_change(loss, g_ptr_array_index(settings->left, i));
+    for (guint i = 0; loss != NULL && i < settings->list->len; i++) {
+        const Setting *setting = &g_array_index(settings->list, Setting, i);
+        if (setting->placeholder)
+            g_ptr_array_add(loss->placeholders, g_strdup(setting->key));
+    }
+}
+
 bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
                      ExchangeLoss *loss, GError **error)
 {
@@ -121,12 +137,22 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     if (spec_freezes(&spec->training.freeze))
         return exchange_export_refuse(error, format, "training.freeze", "this format freezes no weights",
                                       "leave it out, and freeze them in the software by its own means");
-    if (spec->workload.given)
+    const ExchangeFormatRow *loops = exchange_format_row(format);
+    const bool is_loop = loops != NULL && loops->export_loop != NULL;
+    if (spec->workload.given && !is_loop)
         return exchange_export_refuse(error, format, "workload", "this format has one model and no loop",
-                                      "leave it out to export the training of the scenario's own model");
+                                      "leave it out to export the training of the scenario's own model, or "
+                                      "give --to verl or nemo-rl");
+    if (!spec->workload.given && is_loop)
+        return exchange_export_refuse(error, format, "workload",
+                                      "not given, and this format holds loops alone",
+                                      "give a scenario with a workload");
     settings_init(&settings);
-    const bool ok = exchange_export_settings(spec, format, &settings, error);
-    if (ok && scenario != NULL)
+    const bool ok = is_loop ? loops->export_loop(spec, scenario, &settings, error)
+                            : exchange_export_settings(spec, format, &settings, error);
+    if (ok && is_loop)
+        add_loop(scenario, format, &settings, loss);
+    else if (ok && scenario != NULL)
         add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
         const ExchangeFormatRow *row = exchange_format_row(format);
@@ -147,6 +173,15 @@ static bool holds(const char *text, size_t length, const char *needle)
     return g_strstr_len(text, (gssize)length, needle) != NULL;
 }
 
+/* "defaults: ../grpo.yaml", as no other program's files have it. */
+static bool extends_a_file(const char *text, size_t length)
+{
+    const char *line = g_strstr_len(text, (gssize)length, "defaults: ");
+    const char *end = line != NULL ? memchr(line, '\n', length - (size_t)(line - text)) : NULL;
+    return end != NULL && (line == text || line[-1] == '\n') &&
+           g_strstr_len(line, (gssize)(end - line), ".yaml") != NULL;
+}
+
 static int detect(const char *text, size_t length)
 {
     size_t start = 0;
@@ -160,8 +195,16 @@ static int detect(const char *text, size_t length)
     }
     if (exchange_is_dump(text, length))
         return EXCHANGE_FORMAT_MEGATRON_BRIDGE;
+    if (holds(text, length, "num_generations_per_prompt:") || holds(text, length, "\n  megatron_cfg:") ||
+        holds(text, length, "\n  dtensor_cfg:") || holds(text, length, "vllm_cfg:") ||
+        extends_a_file(text, length))
+        return EXCHANGE_FORMAT_NEMO_RL;
     if (holds(text, length, "actor_rollout_ref."))
         return EXCHANGE_FORMAT_VERL;
+    if (holds(text, length, "openrlhf.cli.train_ppo") || holds(text, length, "--vllm_num_engines"))
+        return EXCHANGE_FORMAT_OPENRLHF;
+    if (holds(text, length, "--rollout-batch-size") && holds(text, length, "--n-samples-per-prompt"))
+        return EXCHANGE_FORMAT_SLIME;
     if (holds(text, length, "_component_: torchtune."))
         return EXCHANGE_FORMAT_TORCHTUNE;
     if (holds(text, length, "\nbase_model:") || g_str_has_prefix(text + start, "base_model:"))
@@ -326,10 +369,12 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
     }
     const int kind = format >= 0 ? format : detect(text, length);
     if (kind < 0) {
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
-                 "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, verl or hf",
-                 path);
+        orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
+            "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, verl, nemo-rl, openrlhf, slime or "
+            "hf",
+            path);
         return NULL;
     }
     if (kind == EXCHANGE_FORMAT_HF)
@@ -343,6 +388,8 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
                       error)) {
         if (dump)
             exchange_dump_settle(&settings);
+        if (kind == EXCHANGE_FORMAT_NEMO_RL)
+            exchange_nemo_rl_settle(&settings, path, loss->changes);
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
         import.doc = starting_doc(&settings, base, path, loss);

@@ -18,12 +18,15 @@ typedef enum {
     EXCHANGE_FORMAT_DEEPSPEED,       /* ds_config.json */
     EXCHANGE_FORMAT_TORCHTITAN, /* job configuration in TOML */
     EXCHANGE_FORMAT_NANOTRON,   /* configuration in YAML */
+    EXCHANGE_FORMAT_VERL,       /* overrides of a launch: verl.trainer.main_ppo data.train_batch_size=... */
+    EXCHANGE_FORMAT_NEMO_RL,    /* configuration in YAML; it and verl hold loops and nothing else */
     EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; from here on import only */
     EXCHANGE_FORMAT_AXOLOTL,
     EXCHANGE_FORMAT_LLAMA_FACTORY,
     EXCHANGE_FORMAT_TORCHTUNE,
-    EXCHANGE_FORMAT_TRL,  /* arguments of its scripts: trl sft --model_name_or_path ... */
-    EXCHANGE_FORMAT_VERL, /* overrides of a launch: verl.trainer.main_ppo data.train_batch_size=... */
+    EXCHANGE_FORMAT_TRL,      /* arguments of its scripts: trl sft --model_name_or_path ... */
+    EXCHANGE_FORMAT_OPENRLHF, /* arguments of openrlhf.cli.train_ppo_ray */
+    EXCHANGE_FORMAT_SLIME,    /* arguments of train.py, among Megatron-LM's */
     EXCHANGE_FORMAT_COUNT
 } ExchangeFormat;
 

@@ -11,6 +11,10 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error);
 
+/* Loops; `scenario`: the document that `spec` was loaded from, of which roles are made. */
+bool exchange_export_verl(const Spec *spec, const OrrJson *scenario, Settings *out, GError **error);
+bool exchange_export_nemo_rl(const Spec *spec, const OrrJson *scenario, Settings *out, GError **error);
+
 /* training.recompute in a refusal: full of some of a stage's layers is told from full. */
 const char *export_recompute_shown(const Spec *spec);
 /* "megatron: parallel.schedule: zb-h1; <what would work>"; where `error` is set already, one more in its message (ORR_ALSO): checks

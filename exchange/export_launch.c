@@ -2,6 +2,7 @@
  * under Slurm. Sources: torchrun's documentation; the frameworks' own examples name script and environment. */
 #include <string.h>
 
+#include "exchange/export.h"
 #include "exchange/formats.h"
 
 static const char *const launch_list[] = {"sbatch", "torchrun"};
@@ -69,6 +70,9 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
     g_autofree char *local = strchr(config, '/') == NULL ? g_strconcat("./", config, NULL) : g_strdup(config);
     g_autofree char *name = quoted(local);
     Settings settings;
+    if (exchange_format_row(format) != NULL && exchange_format_row(format)->export_loop != NULL)
+        return exchange_export_refuse(error, format, "--launch", "torchrun",
+                                      "leave it out: Ray starts its loops, by the program's own command");
     settings_init(&settings);
     if (!exchange_export_settings(spec, format, &settings, error)) {
         settings_clear(&settings);

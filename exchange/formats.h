@@ -7,6 +7,7 @@
 typedef struct ExchangeFormatRow {
     SettingsSyntax syntax;
     bool (*export)(const Spec *spec, Settings *out, GError **error);
+    bool (*export_loop)(const Spec *spec, const OrrJson *scenario, Settings *out, GError **error);
     void (*import)(ExchangeImport *import);
     const char *title;
     const char *array;         /* of shell words */

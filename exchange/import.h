@@ -27,6 +27,9 @@ void exchange_import_llama_factory(ExchangeImport *import);
 void exchange_import_torchtune(ExchangeImport *import);
 void exchange_import_trl(ExchangeImport *import);
 void exchange_import_verl(ExchangeImport *import);
+void exchange_import_nemo_rl(ExchangeImport *import);
+void exchange_import_openrlhf(ExchangeImport *import);
+void exchange_import_slime(ExchangeImport *import);
 
 /* The text of setting `key`, or NULL; bare switches are "true". */
 const char *exchange_import_text(const ExchangeImport *import, const char *key);

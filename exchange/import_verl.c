@@ -6,80 +6,34 @@
  */
 #include <string.h>
 
-#include "exchange/import.h"
-#include "exchange/model_names.h"
+#include "exchange/import_rl.h"
 
 #define ACTOR   "actor_rollout_ref.actor."
 #define ROLLOUT "actor_rollout_ref.rollout."
 
-static void take_model(ExchangeImport *import, const char *key, const char *to)
-{
-    const char *path = exchange_import_text(import, key);
-    if (path == NULL || exchange_import_at(import, to) != NULL)
-        return;
-    g_autofree char *preset = exchange_model_preset(path);
-    if (preset == NULL) {
-        exchange_import_warn(
-            import, "%s: no preset is called %.80s; give --set %s=NAME, or a path of its config.json", key,
-            path, to);
-        return;
-    }
-    g_autofree char *quoted = exchange_json_text(preset);
-    exchange_import_native(import, to, quoted);
-}
-
 static int number(const ExchangeImport *import, const char *key, int fallback)
 {
-    int value = fallback;
-    (void)exchange_import_int(import, key, &value);
-    return value;
+    return exchange_import_number(import, key, fallback);
 }
 
-/* grpo and its like have no critic; with neither a loss nor a reward that asks it, there is no reference either. */
-static void take_algorithm(ExchangeImport *import)
+static void take_batch(ExchangeImport *import, ExchangeLoop *loop)
 {
-    const char *estimator = exchange_import_text(import, "algorithm.adv_estimator");
-    const bool critic = estimator == NULL || strcmp(estimator, "gae") == 0;
-    const bool reference = exchange_import_bool(import, ACTOR "use_kl_loss", false) ||
-                           exchange_import_bool(import, "algorithm.use_kl_in_reward", false);
-    const bool rloo = estimator != NULL && strstr(estimator, "rloo") != NULL;
-    exchange_import_native(import, "workload.preset",
-                           critic       ? "\"ppo\""
-                           : !reference ? "\"dapo\""
-                           : rloo       ? "\"rloo\""
-                                        : "\"grpo\"");
-    if (critic)
-        take_model(import, "critic.model.path", "workload.roles.critic.model");
-    if (critic)
-        exchange_import_warn(
-            import, "rewards: a reward model is assumed; give its phase seconds where a rule scores");
-}
-
-static void take_batch(ExchangeImport *import)
-{
-    const int prompts = number(import, "data.train_batch_size", 1024),
-              mini = number(import, ACTOR "ppo_mini_batch_size", 256),
-              prompt = number(import, "data.max_prompt_length", 512),
-              answer = number(import, "data.max_response_length", 512);
-    exchange_import_native_int(import, "workload.generation.prompts", prompts);
-    exchange_import_native_int(import, "workload.generation.samples_per_prompt",
-                               number(import, ROLLOUT "n", 1));
-    exchange_import_native_int(import, "workload.generation.prompt_tokens", prompt);
-    exchange_import_native_int(import, "workload.generation.answer_tokens.mean", answer);
-    exchange_import_native_int(import, "workload.generation.answer_tokens.max", answer);
-    exchange_import_warn(
-        import, "data: only the longest prompt and answer are said, and taken for the mean; give --set "
-                "workload.generation.answer_tokens.mean=N and log_sd");
-    exchange_import_native_int(import, "workload.mini_batches", mini > 0 ? MAX(1, prompts / mini) : 1);
-    exchange_import_native_int(import, "workload.epochs", number(import, ACTOR "ppo_epochs", 1));
+    const int mini = number(import, ACTOR "ppo_mini_batch_size", 256);
+    loop->prompts = number(import, "data.train_batch_size", 1024);
+    const int drawn = number(import, "data.gen_batch_size", loop->prompts);
+    if (exchange_import_bool(import, "algorithm.filter_groups.enable", false) && drawn > loop->prompts)
+        loop->kept_frac = (double)loop->prompts / drawn + 1e-6;
+    loop->samples = number(import, ROLLOUT "n", 1);
+    loop->prompt_tokens = number(import, "data.max_prompt_length", 512);
+    loop->answer_tokens = number(import, "data.max_response_length", 512);
+    loop->mini_batches = mini > 0 ? MAX(1, loop->prompts / mini) : 1;
+    loop->prompts = loop->kept_frac > 0 ? drawn : loop->prompts;
+    loop->epochs = number(import, ACTOR "ppo_epochs", 1);
     if (exchange_import_bool(import, ACTOR "use_dynamic_bsz", false))
-        exchange_import_native_int(import, "workload.micro_batch_tokens",
-                                   number(import, ACTOR "ppo_max_token_len_per_gpu", 16384));
+        loop->micro_batch_tokens = number(import, ACTOR "ppo_max_token_len_per_gpu", 16384);
     else
         exchange_import_move(import, ACTOR "ppo_micro_batch_size_per_gpu", "training.micro_batch");
-    exchange_import_native_bool(
-        import, "workload.padded",
-        !exchange_import_bool(import, "actor_rollout_ref.model.use_remove_padding", false));
+    loop->padded = !exchange_import_bool(import, "actor_rollout_ref.model.use_remove_padding", false);
 }
 
 static void take_layout(ExchangeImport *import)
@@ -100,25 +54,39 @@ static void take_layout(ExchangeImport *import)
         exchange_import_bool(import, "actor_rollout_ref.model.enable_gradient_checkpointing", true)
             ? "\"full\""
             : "\"none\"");
-    exchange_import_native_int(import, "workload.roles.rollout.parallel.tensor",
-                               number(import, ROLLOUT "tensor_model_parallel_size", 2));
-    const char *engine = exchange_import_text(import, ROLLOUT "name");
-    const bool sglang = g_strcmp0(engine, "sglang") == 0;
-    exchange_import_native(import, "workload.generation.engine", sglang ? "\"sglang\"" : "\"vllm\"");
-    if (exchange_import_bool(import, ROLLOUT "enforce_eager", false))
-        exchange_import_native(import, "workload.roles.rollout.execution.framework",
-                               sglang ? "{\"preset\":\"sglang\",\"engine\":{\"captures_graphs\":false}}"
-                                      : "{\"preset\":\"vllm\",\"engine\":{\"captures_graphs\":false}}");
-    exchange_import_native_int(import, "workload.generation.max_sequences",
-                               number(import, ROLLOUT "max_num_seqs", 1024));
+}
+
+/* Answers of other GPUs are one step old, or as old as fully asynchronous launches say: docs/advance. */
+static void take_engine(ExchangeImport *import, ExchangeLoop *loop)
+{
+    loop->engine = g_strcmp0(exchange_import_text(import, ROLLOUT "name"), "sglang") == 0 ? "sglang" : "vllm";
+    loop->tensor = number(import, ROLLOUT "tensor_model_parallel_size", 2);
+    loop->eager = exchange_import_bool(import, ROLLOUT "enforce_eager", false);
+    loop->memory_frac = exchange_import_frac(import, ROLLOUT "gpu_memory_utilization", 0.5);
+    loop->max_sequences = number(import, ROLLOUT "max_num_seqs", 1024);
+    loop->nodes = number(import, "rollout.nnodes", 0);
+    if (loop->nodes == 0)
+        return;
+    loop->gpus_per_node = number(import, "rollout.n_gpus_per_node", 0);
+    loop->staleness_steps =
+        MAX(1, (int)exchange_import_frac(import, "async_training.staleness_threshold", 0) + 1);
+    loop->in_flight = exchange_import_bool(import, "async_training.partial_rollout", false);
 }
 
 void exchange_import_verl(ExchangeImport *import)
 {
-    take_model(import, "actor_rollout_ref.model.path", "model");
+    const char *estimator = exchange_import_text(import, "algorithm.adv_estimator");
+    ExchangeLoop loop = {.critic = estimator == NULL || strcmp(estimator, "gae") == 0,
+                         .rloo = estimator != NULL && strstr(estimator, "rloo") != NULL,
+                         .reference = exchange_import_bool(import, ACTOR "use_kl_loss", false) ||
+                                      exchange_import_bool(import, "algorithm.use_kl_in_reward", false)};
+    exchange_import_model(import, "actor_rollout_ref.model.path", "model");
     exchange_import_move(import, "trainer.nnodes", "cluster.nodes");
     exchange_import_move(import, "trainer.n_gpus_per_node", "cluster.gpus_per_node");
-    take_algorithm(import);
-    take_batch(import);
+    if (loop.critic)
+        exchange_import_model(import, "critic.model.path", "workload.roles.critic.model");
+    take_batch(import, &loop);
+    take_engine(import, &loop);
+    exchange_import_loop(import, &loop);
     take_layout(import);
 }

@@ -7,9 +7,9 @@
 
 static bool changes_no_shape(const char *word)
 {
-    static const char *const words[] = {"meta",  "hf",   "instruct", "chat", "base", "it",   "lora",
-                                        "qlora", "v0.1", "v0.2",     "v0.3", "2507", "0324", "bnb",
-                                        "4bit",  "8bit", "bf16",     "gptq", "awq"};
+    static const char *const words[] = {"meta", "hf",   "instruct", "chat", "base", "it",  "lora", "qlora",
+                                        "v0.1", "v0.2", "v0.3",     "2507", "0324", "bnb", "4bit", "8bit",
+                                        "bf16", "gptq", "awq",      "fp8",  "int4", "0528"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         if (strcmp(word, words[i]) == 0)
             return true;
@@ -20,7 +20,7 @@ static bool changes_no_shape(const char *word)
 static const char *const same_shape[][2] = {
     {"llama318b", "llama38b"},     {"llama3170b", "llama370b"}, {"llama3370b", "llama370b"},
     {"llama31405b", "llama3405b"}, {"qwen205b", "qwen2505b"},   {"qwen215b", "qwen2515b"},
-    {"qwen27b", "qwen257b"},       {"qwen272b", "qwen2572b"},
+    {"deepseekr1", "deepseekv3"},  {"qwen27b", "qwen257b"},     {"qwen272b", "qwen2572b"},
 };
 
 /* "llama38b" of "Meta-Llama-3.1-8B-Instruct". */
