@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/team.h"
 #include "api/simulate.h"
+#include "workload/lived.h"
 
 enum { MOST_REPLICAS = 1000000 };
 
@@ -59,15 +60,40 @@ static void show_progress(double done_frac, void *data)
     cli_progress_tell(data, done_frac, (CliBest){0});
 }
 
+/* What is lived through: the step, or the loop that it is part of, on all its GPUs (`whole`). */
+static bool lived(const ApiSimulation *simulation, const char *where, const CampaignOptions *options,
+                  Spec *whole, Report *ret_report, GError **error)
+{
+    const Workload *workload = simulation->workload;
+    *ret_report = simulation->report;
+    if (workload == NULL)
+        return true;
+    if (!(workload->days > 0) && !(options->ideal_days > 0))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: workload.steps: is not given, so that the campaign has no end; give it, or --days", where);
+    if (workload_lived(workload, &simulation->report, options->ideal_days, whole, ret_report, error))
+        return true;
+    g_prefix_error(error, "%s: ", where);
+    return false;
+}
+
 /* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
 static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, GError **error)
 {
     CliInterrupt interrupt;
     const ReportOptions report_options = {0};
     Campaign campaign;
-    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &report_options, error);
+    const ApiInput input = {.path = common->words[0], .loops = true};
+    ApiSimulation *simulation = api_simulate_input(&input, common->sets, NULL, &report_options, error);
     if (simulation == NULL)
         return false;
+    g_autofree Spec *whole = g_new0(Spec, 1);
+    g_autofree Report *report = g_new(Report, 1);
+    if (!lived(simulation, common->words[0], options, whole, report, error)) {
+        api_simulation_free(simulation);
+        return false;
+    }
     g_autoptr(GString) out = g_string_new(NULL);
     CliProgress progress = cli_progress_begin("living through it", common);
     options->crew.progress = show_progress;
@@ -76,7 +102,7 @@ static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, G
         cli_interrupt_hold(&interrupt);
         options->crew.stop = cli_interrupt_stop(&interrupt);
     }
-    const bool ok = campaign_run(&simulation->report, common->words[0], options, &campaign, error);
+    const bool ok = campaign_run(report, common->words[0], options, &campaign, error);
     if (ok && common->format == CLI_FORMAT_JSON)
         campaign_write_json(&campaign, out);
     else if (ok)
@@ -128,6 +154,8 @@ const CliCommand cli_command_campaign = {
             "exact renewal formula stand beside. What fails and what it costs is the scenario's "
             "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the "
             "days are those of 'run'. Ctrl-C ends with the replicas that are done (exit status 130). "
+            "Of a loop of reinforcement learning it is workload.steps that are lived through, on the GPUs of "
+            "all parts. "
             "Under mpirun the processes share the replicas; the numbers stay the same.\n\n"
             "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
             "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas "

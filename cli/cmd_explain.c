@@ -4,11 +4,22 @@
 #include "api/simulate.h"
 #include "plots/plots.h"
 #include "study/explain.h"
+#include "workload/explain.h"
 
 typedef struct ExplainArgs {
     CliArgs common;
     char *memory_reserve, *own_runs;
 } ExplainArgs;
+
+static void explain_loop(const ApiSimulation *simulation, int format, GString *out)
+{
+    WorkloadExplanation explanation;
+    workload_explain(simulation->workload, &simulation->source, simulation->arena, &explanation);
+    if (format == CLI_FORMAT_JSON)
+        workload_explain_json(&explanation, &simulation->source, out);
+    else
+        workload_explain_text(&explanation, out);
+}
 
 static bool run(const CliArgs *common, GError **error)
 {
@@ -20,11 +31,16 @@ static bool run(const CliArgs *common, GError **error)
                         "explain: --format csv: sentences are no table; give text or json");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error))
         return false;
-    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs};
+    const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true};
     ApiSimulation *simulation = api_simulate_input(&input, common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
+    if (simulation->workload != NULL) {
+        explain_loop(simulation, common->format, out);
+        api_simulation_free(simulation);
+        return cli_output_write(common->output, out, error);
+    }
     const ExplainLoss largest = plot_largest_loss(&simulation->report);
     Explanation explanation = report_explain(&simulation->report);
     if (common->format == CLI_FORMAT_JSON)
@@ -49,9 +65,11 @@ const CliCommand cli_command_explain = {
             "kernels the largest loss is made of. Then come the five strongest changes of one field "
             "of parallel, training or execution. Each is simulated; the data-parallel degree follows "
             "the others. Then what memory rules out. Last, a table of hardware figures: what 1 % "
-            "better of each does to the step.\n\n"
+            "better of each does to the step. Of a loop of reinforcement learning it says what a step would "
+            "take without each phase, and with single changes of roles, parts and staleness.\n\n"
             "  orrery explain scenarios/examples/gpt3-175b.json\n"
-            "  orrery explain gpt3.json --format json\n",
+            "  orrery explain gpt3.json --format json\n"
+            "  orrery explain scenarios/examples/rl-grpo-qwen2.5-7b-h20.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -6,6 +6,7 @@
 #include "costmodel/params.h"
 #include "sim/picoseconds.h"
 #include "step/step.h"
+#include "workload/check.h"
 #include "workload/costs.h"
 #include "workload/rollout.h"
 #include "workload/workload.h"
@@ -326,7 +327,7 @@ static bool ask_phase(const Asking *asking, WorkloadPhase *phase)
 
 /* --- the loop --- */
 
-static int loop_phases(const Workload *workload, LoopPhase phases[LOOP_MOST_PHASES])
+int workload_loop_phases(const Workload *workload, LoopPhase phases[LOOP_MOST_PHASES])
 {
     for (int i = 0; i < workload->phase_count; i++) {
         const WorkloadPhase *phase = &workload->phase[i];
@@ -361,7 +362,7 @@ static bool run_loop(const Asking *asking, bool check)
     Workload *workload = asking->workload;
     LoopPhase phases[LOOP_MOST_PHASES];
     LoopResult result;
-    const int count = loop_phases(workload, phases);
+    const int count = workload_loop_phases(workload, phases);
     if (!loop_fits_clock(phases, count, workload->staleness_steps))
         return orr_fail(
             asking->error, ORR_ERROR_INPUT,
@@ -445,7 +446,7 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
     fill_memory(workload);
     fill_rates(&asking);
     *ret_workload = *workload;
-    return true;
+    return !ask->check || workload_check(workload, error);
 }
 
 int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GError **error)

@@ -7,6 +7,26 @@
 #include "costmodel/params.h"
 #include "sim/picoseconds.h"
 
+double workload_least_flops(const Spec *spec, const SpecModel *model, const SpecPhase *phase,
+                            const Sequences *sequences)
+{
+    const SpecWorkload *workload = &spec->workload;
+    const double table = model->tied_embeddings ? 0 : (double)model->vocab * model->hidden,
+                 params = fmax(0, cost_parameters(model, 0, true) - table),
+                 tokens = sequences->count * sequences->mean;
+    switch (phase->kind) {
+    case SPEC_PHASE_TRAIN:
+        return workload->epochs * (spec->training.adapter.given ? 4.0 : 6.0) * params * tokens;
+    case SPEC_PHASE_FORWARD:
+        return 2 * params * tokens;
+    case SPEC_PHASE_GENERATE:
+        return 2 * params * workload->generation.prompts * workload->generation.samples_per_prompt *
+               sequences->answer;
+    default:
+        return 0;
+    }
+}
+
 /* --- forwards --- */
 
 /* Once through a model stage, without its message. */

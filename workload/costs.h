@@ -4,12 +4,18 @@
 
 #include "program/plan.h"
 #include "spec/spec.h"
+#include "workload/sequences.h"
 
 /* All micro-batches forward through the pipeline, with nothing behind them. Equal micro-batches on p stages of f_i take
  *   sum_i (f_i + c_i) + (m - 1) max_i f_i
  * with c_i the message to the next; where compute waits for its messages, f_i has them in it. ZeRO-3 gathers each unit
  * beside the one before it. Stages of one rank count together. */
 int64_t workload_forward_ps(const SimPlan *plan);
+
+/* FLOPs of products alone that a phase cannot do without; attention and recomputation come on top. The input's embedding is no
+ * product; frozen weights have no gradient of their own. 0 for phases of other kinds. `model`: of the phase's role. */
+double workload_least_flops(const Spec *spec, const SpecModel *model, const SpecPhase *phase,
+                            const Sequences *sequences);
 
 /* Weights of `from`, spread over its GPUs, to the GPUs of `to`. `same`: both are on the same GPUs.
  * Colocated: every tensor is gathered whole from all that hold a part, and each GPU keeps its shard of it. Apart by

@@ -7,12 +7,10 @@
 
 #include "base/error.h"
 #include "costmodel/flops.h"
-#include "costmodel/params.h"
 #include "sim/picoseconds.h"
-#include "workload/sequences.h"
+#include "workload/costs.h"
 
-/* FLOPs of the phases that do not generate, of products alone: attention and recomputation come on top. The input's embedding
- * is no product; frozen weights have no gradient of their own. */
+/* FLOPs of the phases that do not generate, on the scenario's own GPUs. */
 static double least_flops(const Spec *spec, const Spec *const *roles)
 {
     const SpecWorkload *workload = &spec->workload;
@@ -21,15 +19,9 @@ static double least_flops(const Spec *spec, const Spec *const *roles)
     sequences_of(workload, &sequences);
     for (int i = 0; i < workload->phase_count; i++) {
         const SpecPhase *phase = &workload->phase[i];
-        const bool trains = phase->kind == SPEC_PHASE_TRAIN;
-        if ((!trains && phase->kind != SPEC_PHASE_FORWARD) || phase->seconds >= 0 ||
-            spec_role_host(workload, phase->role) >= 0)
-            continue;
-        const SpecModel *model = &roles[phase->role]->model;
-        const double table = model->tied_embeddings ? 0 : (double)model->vocab * model->hidden;
-        const double params = fmax(0, cost_parameters(model, 0, true) - table);
-        const double each = trains ? workload->epochs * (spec->training.adapter.given ? 4.0 : 6.0) : 2.0;
-        flops += each * params * sequences.count * sequences.mean;
+        const bool computes = phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD;
+        if (computes && phase->seconds < 0 && spec_role_host(workload, phase->role) < 0)
+            flops += workload_least_flops(spec, &roles[phase->role]->model, phase, &sequences);
     }
     return flops;
 }

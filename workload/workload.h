@@ -83,6 +83,9 @@ int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GEr
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
                   Workload *ret_workload, GError **error);
 
+/* Its phases as loop.h takes them; how many. */
+int workload_loop_phases(const Workload *workload, LoopPhase phases[LOOP_MOST_PHASES]);
+
 /* "update": what the step waits for most, as a key of JSON. */
 const char *workload_bound_word(const Workload *workload);
 
