@@ -25,8 +25,27 @@ static bool plain(const char *at)
     return c < 0x80 ? c >= 0x20 && c < 0x7f && c != '"' && c != '\\' : !orr_is_obeyed(g_utf8_get_char(at));
 }
 
+/* Of printable ASCII that needs no mark before it: the length of the whole text, else 0. */
+static gsize plain_length(const char *value)
+{
+    gsize length = 0;
+    for (; value[length] != '\0'; length++) {
+        const unsigned char c = (unsigned char)value[length];
+        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
+            return 0;
+    }
+    return length;
+}
+
 static void append_quoted(GString *out, const char *value)
 {
+    const gsize length = plain_length(value);
+    if (length > 0) {
+        g_string_append_c(out, '"');
+        g_string_append_len(out, value, (gssize)length);
+        g_string_append_c(out, '"');
+        return;
+    }
     g_autofree char *mended = g_utf8_validate(value, -1, NULL) ? NULL : g_utf8_make_valid(value, -1);
     g_string_append_c(out, '"');
     for (const char *at = mended != NULL ? mended : value; *at != '\0'; at++) {
@@ -120,8 +139,16 @@ void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
 
 void orr_jw_int(OrrJsonWriter *w, const char *key, int64_t value)
 {
+    char digits[24];
+    int at = (int)sizeof digits;
+    uint64_t left = value < 0 ? 0u - (uint64_t)value : (uint64_t)value;
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        digits[--at] = '-';
     before_value(w, key);
-    g_string_append_printf(w->text, "%" G_GINT64_FORMAT, (gint64)value);
+    g_string_append_len(w->text, digits + at, (gssize)sizeof digits - at);
 }
 
 void orr_jw_bool(OrrJsonWriter *w, const char *key, bool value)
@@ -174,7 +201,8 @@ void orr_jw_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
 
 char *orr_json_dump(const OrrJson *node)
 {
-    GString *text = g_string_new(NULL);
+    enum { USUAL = 4096 };
+    GString *text = g_string_sized_new(USUAL);
     OrrJsonWriter writer;
     orr_jw_init(&writer, text, true);
     orr_jw_node(&writer, NULL, node);
