@@ -25,7 +25,7 @@ function turn(event) {
   $("tab-" + idOf(tab)).focus();
 }
 
-function choose(name) { if (name === "History") delete drawn.History; tab = name; drawTabs(); drawTab(); }
+function choose(name) { if (name === "History") delete drawn.History; tab = name; drawTabs(); drawTab(); $("panel").scrollTop = 0; }
 
 function drawTab() {
   if (!answer) return;
