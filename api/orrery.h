@@ -61,6 +61,11 @@ ORR_API const char *orr_plan(OrrHandle *handle, const char *options);
 ORR_API const char *orr_sweep(OrrHandle *handle, const char *options);
 /* What binds and what would help. Options: memory_reserve. */
 ORR_API const char *orr_explain(OrrHandle *handle, const char *options);
+/* Another scenario beside it: fields that differ, times, memory, what each field does alone. Options: with (a path, or JSON text that
+ * begins with "{"; it has to be given), quick, ideal. orr_set() changes both. */
+ORR_API const char *orr_compare(OrrHandle *handle, const char *options);
+/* A profiler's trace (a file, or a folder of ranks) by class of kernel; beside the loaded scenario's prediction where there is one. */
+ORR_API const char *orr_trace(OrrHandle *handle, const char *path);
 /* Weeks with failures. Options: replicas, seed, days, jobs. */
 ORR_API const char *orr_campaign(OrrHandle *handle, const char *options);
 /* Replays measurement files: a JSON list of paths. Needs no scenario. */

@@ -22,8 +22,8 @@ from ._library import Handle, OrreryError, Progress, Scenario
 from ._library import version as _version
 
 __version__ = _version()
-__all__ = ["Answer", "OrreryError", "Plan", "Report", "Search", "campaign", "explain", "help", "list", "plan", "preset",
-           "run", "search", "sweep", "validate"]
+__all__ = ["Answer", "OrreryError", "Plan", "Report", "Search", "campaign", "compare", "explain", "help", "list", "plan", "preset",
+           "run", "search", "sweep", "trace", "validate"]
 
 Sets = Optional[Mapping[str, Any]]
 
@@ -107,6 +107,20 @@ def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[st
     """What binds the step, and what single changes would bring, each simulated."""
     with Handle(scenario, _sets(set, fields)) as handle:
         return Answer(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve, "own_runs": own_runs})))
+
+
+def compare(a: Scenario, b: Scenario, set: Sets = None, *, quick: bool = False, own_runs: Optional[str] = None,
+            **fields: Any) -> Answer:
+    """Two scenarios side by side: fields that differ, times, memory, and what each field does alone (not with `quick`)."""
+    other = json.dumps(b) if isinstance(b, Mapping) else os.fspath(b)
+    with Handle(a, _sets(set, fields)) as handle:
+        return Answer(json.loads(handle.ask("compare", {"with": other, "quick": quick, "own_runs": own_runs})))
+
+
+def trace(path: "str | os.PathLike[str]", scenario: Optional[Scenario] = None, set: Sets = None, **fields: Any) -> Answer:
+    """A profiler's trace, or a folder with one of each rank: kernels by class, and where the prediction of `scenario` differs."""
+    with Handle(scenario, _sets(set, fields)) as handle:
+        return Answer(json.loads(handle.call("trace", os.fspath(path))))
 
 
 def campaign(scenario: Scenario, set: Sets = None, *, replicas: Optional[int] = None, seed: Optional[int] = None,

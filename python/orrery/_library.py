@@ -44,7 +44,7 @@ def _open() -> ctypes.CDLL:
     for name in ("orr_load", "orr_set"):
         function = getattr(library, name)
         function.restype, function.argtypes = ctypes.c_int, [handle, text]
-    for name in ("run", "search", "plan", "sweep", "explain", "campaign", "validate", "page", "csv", "list", "help"):
+    for name in ("run", "search", "plan", "sweep", "explain", "compare", "trace", "campaign", "validate", "page", "csv", "list", "help"):
         function = getattr(library, "orr_" + name)
         function.restype, function.argtypes = text, [handle, text]
     library.orr_timeline.restype, library.orr_timeline.argtypes = text, [handle, ctypes.c_int]

@@ -166,6 +166,23 @@ def test_explain_and_campaign(gpt3):
     assert orrery.campaign(gpt3, {"faults": "llama3-2024", "storage": "tectonic"}, replicas=50).replicas == 50
 
 
+def test_compare(gpt3):
+    found = orrery.compare(gpt3, {**gpt3, "training": {**gpt3["training"], "micro_batch": 2}}, quick=True)
+    assert [field["key"] for field in found.fields] == ["training.micro_batch"]
+    with pytest.raises(orrery.OrreryError, match="/no/such"):
+        orrery.compare(gpt3, "/no/such.json")
+
+
+def test_trace(gpt3, tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 0, "dur": 900, "args": {}},
+        {"ph": "X", "cat": "kernel", "name": "flash_fwd_kernel", "pid": 0, "tid": 7, "ts": 100, "dur": 500, "args": {"stream": 7}}]}))
+    alone, beside = orrery.trace(path), orrery.trace(path, gpt3)
+    assert alone.step.measured_s == beside.step.measured_s and "predicted_s" in beside.step
+    assert any(row["class"] == "attention" for row in alone.classes)
+
+
 def test_nothing_is_printed(gpt3):
     code = f"import json, orrery; orrery.run(json.loads({json.dumps(json.dumps(gpt3))}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -81,6 +81,10 @@ static void test_sentences(void)
     g_assert_cmpint(orr_set(orrery, "training.micro_batch=1"), ==, 0);
     assert_refused(orrery, orr_plan(orrery, "{\"gpus\":[1.5]}"), "whole number");
     assert_refused(orrery, orr_plan(orrery, "{\"deadline\":\"\"}"), "deadline");
+    assert_refused(orrery, orr_compare(orrery, NULL), "\"with\" is missing");
+    assert_refused(orrery, orr_compare(orrery, "{\"with\":\"{\"}"), "the other scenario");
+    assert_refused(orrery, orr_compare(orrery, "{\"with\":\"/no/such.json\"}"), "/no/such.json");
+    assert_refused(orrery, orr_trace(orrery, "/no/such.json"), "/no/such.json");
     assert_refused(orrery, orr_csv(orrery, "moon"), "pipeline");
     assert_refused(orrery, orr_list(orrery, "planets"), "models");
     assert_refused(orrery, orr_preset(orrery, "models", "../models/gpt3-175b"), "no preset");
@@ -138,6 +142,9 @@ static void test_search_plan_and_others(void)
     g_assert_nonnull(strstr(orr_plan(orrery, "{\"deadline\":\"40 days\",\"gpus\":[512,1024]}"), "\"rows\""));
     g_assert_cmpint(calls, >, 0);
     g_assert_nonnull(strstr(orr_explain(orrery, NULL), "\"changes\""));
+    const char *beside = orr_compare(orrery, "{\"with\":\"gpt3-175b-interleaved\",\"quick\":true}");
+    g_assert_nonnull(beside);
+    g_assert_nonnull(strstr(beside, "parallel.schedule"));
     g_assert_nonnull(strstr(orr_page(orrery, "{\"search\":false}"), "</html>"));
     g_assert_nonnull(strstr(orr_timeline(orrery, 80), "pipeline rank"));
     g_assert_true(g_str_has_prefix(orr_csv(orrery, "waterfall"), "label,"));
