@@ -25,6 +25,12 @@ static void check(TraceRank *rank)
     trace_answer_json(&answer, out);
     require(g_utf8_validate(out->str, (gssize)out->len, NULL));
     trace_answer_clear(&answer);
+    answer = trace_answer_beside(ranks, ranks);
+    require(answer.absolute_s == 0 && answer.unmatched_measured_s == 0 && answer.unmatched_predicted_s == 0);
+    for (int kind = 0; kind < TRACE_CLASSES; kind++)
+        require(sums.class_busy_s[kind] <= sums.class_s[kind] * (1 + 1e-9) + 1e-12);
+    trace_answer_text(&answer, out);
+    trace_answer_clear(&answer);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
