@@ -356,13 +356,19 @@ static double padded(const Spec *spec, double batch)
     return spec->execution.framework.engine.pads_batches ? exp2(ceil(log2(fmax(1, batch)) - 1e-9)) : batch;
 }
 
+static double step_host_s(const Spec *spec)
+{
+    return spec_host_s(&spec->cluster.host, spec->execution.framework.engine.step_host_s);
+}
+
 bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GError **error)
 {
     *ret_decode =
         (CostDecode){.replicas = MAX(1, spec->parallel.data), .pipeline = MAX(1, spec->parallel.pipeline)};
     if (lacks(spec) != NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "generation: %s", lacks(spec));
-    ret_decode->sequence_host_s = spec->execution.framework.engine.sequence_host_s;
+    ret_decode->sequence_host_s =
+        spec_host_s(&spec->cluster.host, spec->execution.framework.engine.sequence_host_s);
     cost_shape_init(&ret_decode->shape, spec);
     if (!cost_decode_fill_memory(spec, ret_decode, error))
         return false;
@@ -374,7 +380,7 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
         ret_decode->batch[i] = batch;
         ret_decode->at[i] = layers_time(ret_decode, batch);
         add_head(&ret_decode->shape, batch, &ret_decode->at[i]);
-        ret_decode->at[i].part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
+        ret_decode->at[i].part_s[COST_DECODE_HOST] += step_host_s(spec);
         if (batch >= most)
             break;
         batch = ceil(batch * (batch < 8 ? 2 : 1.5));
@@ -385,11 +391,11 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
 /* Without captured graphs the host launches kernel after kernel, ahead of the GPU where it can. */
 static void await_host(const Spec *spec, CostDecodeTime *time)
 {
-    const SpecEngine *engine = &spec->execution.framework.engine;
-    const double launched_s = time->kernels * spec->execution.framework.host.kernel_host_s;
-    if (!engine->captures_graphs)
+    const SpecFramework *framework = &spec->execution.framework;
+    const double launched_s = time->kernels * spec_host_s(&spec->cluster.host, framework->host.kernel_host_s);
+    if (!framework->engine.captures_graphs)
         time->part_s[COST_DECODE_HOST] +=
-            fmax(0, launched_s - (cost_decode_total_s(time) - engine->step_host_s));
+            fmax(0, launched_s - (cost_decode_total_s(time) - step_host_s(spec)));
 }
 
 static double attention_s(const CostDecode *decode, double batch, double tokens)
@@ -451,7 +457,7 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
     const double together = fmax(1, floor(chunk / tokens)); /* prompts in one kernel of attention */
     CostDecodeTime time = layers_time(decode, chunk);
     add_head(&decode->shape, fmax(1, chunk / tokens), &time);
-    time.part_s[COST_DECODE_HOST] += spec->execution.framework.engine.step_host_s;
+    time.part_s[COST_DECODE_HOST] += step_host_s(spec);
     await_host(spec, &time);
     const CostAttention core = {.kernel = cost_attention_kernel(spec),
                                 .batch = together,

@@ -197,7 +197,7 @@ double cost_collective_check_s(const Spec *spec, int ranks)
 static double launch_s(const CostShape *shape, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return execution->framework.host.kernel_host_s *
+    return spec_host_s(&shape->spec->cluster.host, execution->framework.host.kernel_host_s) *
            (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) * slowest_host(shape);
 }
 

@@ -251,7 +251,7 @@ double cost_optimizer_s(const Spec *spec, const CostWeights *weights)
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
     return fmax((1 + framework->learned.optimizer_excess_frac) * (move_s + zero_s),
-                launches * framework->host.kernel_host_s) +
+                launches * spec_host_s(&spec->cluster.host, framework->host.kernel_host_s)) +
            bucket_copies_s(spec, all);
 }
 

@@ -16,6 +16,7 @@ typedef struct SpecHost {
     double dram_bytes_per_s;      /* of a socket, data sheet */
     double dram_stream_frac;      /* of it that streams of reads and writes reach */
     double core_bytes_per_s;      /* that one core keeps moving */
+    double launch_frac;           /* speed at launches and Python, over that of the hosts of recipes */
     int gpus_per_pcie_root;       /* GPUs behind one port of the processor */
     double pcie_root_bytes_per_s; /* of the port, one way; 0: as one GPU's link */
     double pinned_frac,
@@ -100,6 +101,12 @@ typedef struct SpecOffloadRow {
 const SpecOffloadRow *spec_offload_row(SpecOffloadScheme scheme);
 
 /* Weights, gradients or optimizer states leave the GPU; activations alone do not count. */
+/* What recipes say of an x86 host, on this one. */
+static inline double spec_host_s(const SpecHost *host, double seconds)
+{
+    return host->launch_frac > 0 ? seconds / host->launch_frac : seconds;
+}
+
 static inline bool spec_offloads_states(const SpecOffload *offload)
 {
     return (int)offload->scheme > SPEC_OFFLOAD_NONE; /* "auto" is none yet */

@@ -14,6 +14,7 @@ MODELS = {"Llama 4 Scout": "llama4-scout-109b", "Llama 4 Maverick": "llama4-mave
 GPUS = {"H100": "h100-sxm5-80gb", "H200": "h200-sxm5-141gb", "B200": "b200-sxm-180gb", "GB200": "gb200-nvl72",
         "GB300": "gb300-nvl72", "GH200": "gh200-96gb", "MI300X": "mi300x-192gb", "MI325X": "mi325x-256gb", "L40S": "l40s-pcie",
         "RTX PRO 6000": "rtx-pro-6000-pcie"}
+GRACE = {"GB200": "gb200-nvl72", "GB300": "gb300-nvl72", "GH200": "gh200"}  # clusters whose host is a Grace
 MEMORY = {"GH200": 144e9}  # the 144 GB version
 # mean tokens of prompts where rows leave them out: the data set's own figure
 PROMPTS = {"Llama-2-70B-chat": 156, "Mixtral-8x7B-Instruct": 145}
@@ -45,6 +46,9 @@ def scenario(row, tensor, expert, gpus):
            "training": {"precision": precision(row), "sequence_length": 128, "global_batch": max(1, gpus // tensor)},
            "parallel": {"tensor": tensor, "expert": expert, "data": gpus // tensor},
            "execution": {"framework": {"preset": framework, "engine": {"cache_dtype": cache}}}}
+    if row["gpu"] in GRACE:
+        with open(os.path.join(os.environ["ORRERY_SCENARIOS"], "clusters", GRACE[row["gpu"]] + ".json"), encoding="utf-8") as file:
+            out["cluster"]["host"] = {"launch_frac": json.load(file)["host"]["launch_frac"]}
     if row["source_group"].startswith("trtllm"):
         out["execution"]["framework"]["engine"]["pads_batches"] = True  # cuda_graph_config of the pages
     if "GPT-OSS" in row["model"]:

@@ -131,7 +131,8 @@ double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay 
     const int shards = MAX(1, to->parallel.tensor * to->parallel.pipeline); /* of a receiver's replica */
     const int owners = spec_gpus(from), receivers = spec_gpus(to), holders = holders_of(from);
     const double gather_s = collective_s(from, COST_ALL_GATHER, bytes, holders);
-    const double load_s = to->execution.framework.engine.load_host_s * tensors_of(&to->model);
+    const double load_s =
+        spec_host_s(&to->cluster.host, to->execution.framework.engine.load_host_s) * tensors_of(&to->model);
     *ret_bytes = bytes;
     if (same)
         return load_s + gather_s;

@@ -11,7 +11,8 @@ static bool generated(const Spec *role, const CostGenerateAsk *ask, CostGenerate
     CostDecode decode;
     if (!cost_decode_init(role, cost_generate_most(role, ask), &decode, error))
         return false;
-    decode.sequence_host_s += role->execution.framework.engine.logprob_host_s;
+    decode.sequence_host_s +=
+        spec_host_s(&role->cluster.host, role->execution.framework.engine.logprob_host_s);
     return cost_generate(&decode, ask, ret_result, error);
 }
 

@@ -199,6 +199,27 @@ static void test_host(void)
     near(time[1].part_s[COST_DECODE_PRODUCTS], time[0].part_s[COST_DECODE_PRODUCTS], 1e-15);
 }
 
+/* A host half as fast takes twice what the recipe says of steps and sequences; with launches alone, twice of these. */
+static void test_slow_host(void)
+{
+    CostDecodeTime time[4];
+    CostDecode decode;
+    for (int way = 0; way < 4; way++) {
+        g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+        GError *error = NULL;
+        spec->cluster.host.launch_frac = way % 2 == 0 ? 1 : 0.5;
+        spec->execution.framework.engine.captures_graphs = way < 2;
+        spec->execution.framework.engine.sequence_host_s = 3e-6;
+        spec->execution.framework.engine.step_host_s = 2e-3;
+        spec->execution.framework.host.kernel_host_s = 1e-3;
+        cost_decode_init(spec, 64, &decode, &error);
+        g_assert_no_error(error);
+        time[way] = cost_decode_step(&decode, 50, 5000);
+    }
+    near(time[1].part_s[COST_DECODE_HOST] - time[0].part_s[COST_DECODE_HOST], 2e-3 + 50 * 3e-6, 1e-9);
+    near(cost_decode_total_s(&time[3]), 2 * cost_decode_total_s(&time[2]), 1e-9);
+}
+
 /* Without captured graphs a step takes what the GPU does or what the host launches, whichever is longer. */
 static void test_eager(void)
 {
@@ -433,6 +454,7 @@ int main(int argc, char **argv)
     g_test_add_func("/generate/windows", test_windows);
     g_test_add_func("/generate/host", test_host);
     g_test_add_func("/generate/eager", test_eager);
+    g_test_add_func("/generate/slow-host", test_slow_host);
     g_test_add_func("/generate/loads", test_loads);
     g_test_add_func("/generate/unfused", test_unfused);
     g_test_add_func("/generate/padded", test_padded);

@@ -330,6 +330,10 @@ static void backward_launches(void)
                    again = cost_time_recompute(&shape, &forward, COST_RECOMPUTE_OP_ALL);
     g_assert_cmpfloat_with_epsilon(cost_time_total_s(&back), 0.2 * launches, 1e-9);
     g_assert_cmpfloat_with_epsilon(cost_time_total_s(&again), cost_time_total_s(&there), 1e-9);
+    spec.cluster.host.launch_frac = 0.25; /* a slower host: a backward's fifth of all launches, four times */
+    cost_shape_init(&shape, &spec);
+    const CostTime slow = cost_time_ops(&shape, &backward, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat_with_epsilon(cost_time_total_s(&slow), 0.8 * launches, 1e-9);
 }
 
 /* T = 8192 tokens: inputs h, (a d), h, f forward; gradients of (a + 2g) d, h, 2f, h backward; parts of the sequence
