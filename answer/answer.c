@@ -1,14 +1,15 @@
 /* answer/answer.c - see answer.h. Tested: cli/test_cli_one_answer.c */
 #include "answer/answer.h"
 
+#include "answer/batches.h"
+
 /* Days and costs follow the step that one's own runs say. */
 static void correct_costs(Report *report)
 {
     const double factor = report->own.factor;
     report->days *= factor;
     report->gpu_hours *= factor;
-    report->usd *= factor;
-    report->kwh *= factor;
+    report_energy_fill(report, report_hours_usd(report) * factor, report->kwh * factor);
     report->epoch_s *= factor;
 }
 
@@ -17,6 +18,8 @@ bool answer_ask(const Spec *spec, const SpecSource *source, const AnswerAsk *ask
 {
     Report report;
     if (!report_run(spec, source, &ask->run, arena, &report, error))
+        return false;
+    if (!answer_batches(&ask->run, arena, &report, error))
         return false;
     if (!report.textbook)
         ledger_interval_fill(ask->residuals, arena, &report);

@@ -109,11 +109,11 @@ const char *orr_search(OrrHandle *handle, const char *options)
 /* --- plan --- */
 
 typedef struct PlanAsk {
-    char *deadline, *reserve, *own_runs, *by;
+    char *deadline, *reserve, *own_runs, *by, *machines;
     double budget_usd, power_mw;
-    bool ideal;
+    bool ideal, whole_racks;
     GArray *gpus, *batch_range; /* double */
-    GPtrArray *accelerators, *clusters;
+    GPtrArray *accelerators, *clusters, *frameworks;
 } PlanAsk;
 
 static const ApiOption plan_options[] = {
@@ -125,6 +125,9 @@ static const ApiOption plan_options[] = {
     {"batch_range", API_OPTION_NUMBERS, offsetof(PlanAsk, batch_range), 1, 1e8, true},
     {"accelerators", API_OPTION_TEXTS, offsetof(PlanAsk, accelerators), 0, 0, false},
     {"clusters", API_OPTION_TEXTS, offsetof(PlanAsk, clusters), 0, 0, false},
+    {"frameworks", API_OPTION_TEXTS, offsetof(PlanAsk, frameworks), 0, 0, false},
+    {"machines", API_OPTION_TEXT, offsetof(PlanAsk, machines), 0, 0, false},
+    {"whole_racks", API_OPTION_SWITCH, offsetof(PlanAsk, whole_racks), 0, 0, false},
     {"ideal", API_OPTION_SWITCH, offsetof(PlanAsk, ideal), 0, 0, false},
     API_RESERVE(PlanAsk),
     API_OWN_RUNS(PlanAsk),
@@ -166,16 +169,32 @@ static bool add_plan(const Spec *spec, const PlanOptions *options, GArray *plans
     return true;
 }
 
-static bool add_kinds(const char *key, const GPtrArray *words, const Spec *base, const PlanOptions *options,
-                      GArray *plans, GError **error)
+/* Borrowed words; NULL of none. */
+static char **words_of(const GPtrArray *list)
 {
-    for (guint i = 0; words != NULL && i < words->len; i++) {
+    char **words = list != NULL && list->len > 0 ? g_new0(char *, list->len + 1) : NULL;
+    for (guint i = 0; words != NULL && i < list->len; i++)
+        words[i] = g_ptr_array_index(list, i);
+    return words;
+}
+
+static bool kinds_of(const PlanAsk *ask, const char *where, const Spec *spec, const SpecSource *source,
+                     ApiKinds *ret_kinds, GError **error)
+{
+    g_autofree char **accelerators = words_of(ask->accelerators), **clusters = words_of(ask->clusters),
+                    **frameworks = words_of(ask->frameworks);
+    const ApiKindsAsk kinds = {where, accelerators, clusters, frameworks, ask->machines};
+    return api_kinds_load(&kinds, spec, source, ret_kinds, error);
+}
+
+static bool add_kinds(const ApiKinds *kinds, const PlanOptions *options, GArray *plans, GError **error)
+{
+    for (guint i = 0; i < kinds->list->len; i++) {
         Plan plan;
-        if (!api_kind_plan(key, g_ptr_array_index(words, i), base, options, &plan, error))
-            return false;
+        api_kind_plan(&g_array_index(kinds->list, ApiKind, i), options, &plan);
         g_array_append_val(plans, plan);
     }
-    return true;
+    return plan_any((const Plan *)(void *)plans->data, (int)plans->len, error);
 }
 
 static void clear_plan(void *data)
@@ -196,6 +215,7 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     g_array_set_clear_func(plans, clear_plan);
     PlanOptions options = {.budget_usd = ask->budget_usd,
                            .power_w = ask->power_mw * 1e6,
+                           .whole_racks = ask->whole_racks,
                            .residuals = shipped->residuals,
                            .own = shipped->own,
                            .own_count = shipped->own_count,
@@ -210,18 +230,22 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     options.assumed = ask->ideal ? NULL : &shipped->assumed;
     if (!search_goal_parse("for", ask->by, &options.by, error) || !read_deadline(ask, &options, error) ||
         !read_batch_range(ask, &options, error) ||
-        !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
-        !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
-        !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||
-        (plans->len == 0 && !add_plan(spec, &options, plans, error)) ||
-        !plan_any((const Plan *)(void *)plans->data, (int)plans->len, error))
+        !ledger_reserve_parse(ask->reserve, &options.reserve, error))
         return false;
+    ApiKinds kinds = {0};
+    const bool several = ask->accelerators != NULL || ask->clusters != NULL || ask->frameworks != NULL ||
+                         ask->machines != NULL;
+    bool ok = several ? kinds_of(ask, handle->path, spec, source, &kinds, error) &&
+                            add_kinds(&kinds, &options, plans, error)
+                      : add_plan(spec, &options, plans, error);
     const PlanPage page = {.spec = spec,
                            .source = source,
                            .options = &options,
                            .plans = (const Plan *)(void *)plans->data,
                            .count = (int)plans->len};
-    return plan_write_json(&page, handle->answer, error);
+    ok = ok && plan_write_json(&page, handle->answer, error);
+    api_kinds_clear(&kinds);
+    return ok;
 }
 
 const char *orr_plan(OrrHandle *handle, const char *options)

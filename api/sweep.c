@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "api/journal.h"
 #include "base/crew.h"
+#include "base/file.h"
 #include "spec/resolve.h"
 
 typedef struct Sweep {
@@ -15,6 +17,8 @@ typedef struct Sweep {
     GMutex lock; /* of what follows */
     guint done;
     bool stopped;
+    ApiJournal *journal; /* may be NULL */
+    GError *error;       /* of the journal */
 } Sweep;
 
 static void row_clear(void *data)
@@ -111,6 +115,13 @@ static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shippe
     return row;
 }
 
+/* A run is simulated, or was: else its reason and its step are not there. */
+static bool is_done(const GArray *rows, guint index)
+{
+    const ApiSweepRow *row = &g_array_index(rows, ApiSweepRow, index);
+    return row->reason != NULL || row->verdict != NULL;
+}
+
 static bool is_stopped(void *data)
 {
     Sweep *sweep = data;
@@ -120,10 +131,18 @@ static bool is_stopped(void *data)
     return stopped;
 }
 
+/* Of those that this process is to do. */
+static bool is_mine(const ApiSweepAsk *ask, int index)
+{
+    const int ranks = ask->team != NULL ? ask->team->ranks : 1,
+              rank = ask->team != NULL ? ask->team->rank : 0;
+    return ask->parts > 0 ? index % ask->parts == ask->part : index % ranks == rank;
+}
+
 static void work(int index, void *data)
 {
     Sweep *sweep = data;
-    if (is_stopped(sweep))
+    if (is_stopped(sweep) || !is_mine(sweep->ask, index) || is_done(sweep->rows, (guint)index))
         return;
     ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, (guint64)index);
     const bool over = orr_stop_asked(&sweep->ask->stop); /* what "auto" became may not be the best */
@@ -134,6 +153,8 @@ static void work(int index, void *data)
     } else {
         g_array_index(sweep->rows, ApiSweepRow, index) = row;
         sweep->done++;
+        if (sweep->journal != NULL && sweep->error == NULL)
+            sweep->stopped = !api_journal_add(sweep->journal, (guint)index, &row, &sweep->error);
         if (sweep->ask->progress != NULL &&
             !sweep->ask->progress((double)sweep->done / sweep->rows->len, sweep->ask->progress_data))
             sweep->stopped = true;
@@ -157,13 +178,17 @@ guint64 api_sweep_count(const GArray *fields)
     return total;
 }
 
-/* Rows that were not simulated go. */
-static void keep_done(GArray *rows)
+/* Rows that were not simulated go; those of a journal or of other processes get their values. */
+static void keep_done(const GArray *fields, GArray *rows)
 {
     guint kept = 0;
     for (guint i = 0; i < rows->len; i++) {
         ApiSweepRow *row = &g_array_index(rows, ApiSweepRow, i);
-        if (row->values != NULL && kept++ < i) {
+        if (!is_done(rows, i))
+            continue;
+        if (row->values == NULL)
+            row->values = values_of(fields, i);
+        if (kept++ < i) {
             g_array_index(rows, ApiSweepRow, kept - 1) = *row;
             memset(row, 0, sizeof *row);
         }
@@ -171,7 +196,97 @@ static void keep_done(GArray *rows)
     g_array_set_size(rows, kept);
 }
 
-static GArray *sweep_document(const ApiSweepAsk *ask, GError **error)
+/* What is asked, so that rows of another question, version or preset are never taken for this one's. */
+static char *question_hash(const ApiSweepAsk *ask, const OrrJson *scenario)
+{
+    g_autofree char *text = orr_json_dump(scenario), **values = values_of(ask->fields, 0), *runs = NULL;
+    g_autoptr(GPtrArray) sets = sets_of(ask, values);
+    g_autoptr(GString) all = g_string_new(text);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    SpecSource source = {0};
+    if (api_input_load(&ask->input, (char **)sets->pdata, spec, &source, NULL)) /* with its presets */
+        g_string_append_printf(all, "\n%s", source.scenario_hash);
+    spec_source_clear(&source);
+    for (char **set = ask->sets; set != NULL && *set != NULL; set++)
+        g_string_append_printf(all, "\n--set %s", *set);
+    for (guint i = 0; i < ask->fields->len; i++) {
+        const ApiVary *field = &g_array_index(ask->fields, ApiVary, i);
+        g_string_append_printf(all, "\n--vary %s", field->key);
+        for (guint v = 0; v < field->values->len; v++)
+            g_string_append_printf(all, "\n%s", (const char *)g_ptr_array_index(field->values, v));
+    }
+    if (ask->input.own_runs != NULL && g_file_get_contents(ask->input.own_runs, &runs, NULL, NULL))
+        g_string_append_printf(all, "\n%s", runs);
+    g_string_append(all, ask->ideal ? "\nideal" : "");
+    return orr_hash_text(all->str, all->len);
+}
+
+/* The rows of a process, each over the place of its run; or the error that it has met. */
+static bool take_rows(const GByteArray *bytes, GArray *rows, GError **error)
+{
+    const char *at = (const char *)bytes->data, *end = at + bytes->len;
+    if (bytes->len > 0 && *at == '!')
+        return orr_fail(error, ORR_ERROR_IO, "%.*s", (int)bytes->len - 1, at + 1);
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        ApiSweepRow row;
+        guint index = 0;
+        if (api_row_of_line(at, (gsize)(stop - at), rows->len, &index, &row)) {
+            row_clear(&g_array_index(rows, ApiSweepRow, index));
+            g_array_index(rows, ApiSweepRow, index) = row;
+        }
+        at = stop + 1;
+    }
+    return true;
+}
+
+/* Every process has the rows of all, or fails as one of them did (`problem`: this one). */
+static bool share_rows(const Sweep *sweep, const GError *problem, GError **error)
+{
+    const OrrTeam *team = sweep->ask->team;
+    g_autoptr(GString) text = g_string_new(NULL);
+    GByteArray *mine = g_byte_array_new();
+    g_autofree GByteArray **all = g_new0(GByteArray *, team->ranks);
+    if (problem != NULL)
+        g_string_printf(text, "!%s", problem->message);
+    for (guint i = 0; i < sweep->rows->len && problem == NULL; i++)
+        if (is_mine(sweep->ask, (int)i) && is_done(sweep->rows, i))
+            api_row_line(i, &g_array_index(sweep->rows, ApiSweepRow, i), text);
+    g_byte_array_append(mine, (const guint8 *)text->str, (guint)text->len);
+    bool ok = true;
+    for (int r = 0; r < team->ranks; r++)
+        all[r] = g_byte_array_new();
+    team->exchange(team->data, mine, all);
+    for (int r = 0; r < team->ranks; r++) {
+        ok = ok && take_rows(all[r], sweep->rows, error);
+        g_byte_array_unref(all[r]);
+    }
+    g_byte_array_unref(mine);
+    return ok;
+}
+
+/* Into sweep->rows; false with an error where the journal fails. */
+static bool run_journalled(Sweep *sweep, const OrrJson *scenario, GError **error)
+{
+    if (sweep->ask->journal != NULL) {
+        g_autofree char *question = question_hash(sweep->ask, scenario);
+        sweep->journal = api_journal_open(sweep->ask->journal, question, sweep->rows, error);
+        if (sweep->journal == NULL)
+            return false;
+        for (guint i = 0; i < sweep->rows->len; i++)
+            sweep->done += is_done(sweep->rows, i);
+    }
+    run_all(sweep);
+    const bool closed = sweep->journal == NULL ||
+                        api_journal_close(sweep->journal, sweep->error == NULL ? &sweep->error : NULL);
+    if (sweep->error != NULL) {
+        g_propagate_error(error, sweep->error);
+        return false;
+    }
+    return closed;
+}
+
+static GArray *sweep_document(const ApiSweepAsk *ask, const OrrJson *scenario, GError **error)
 {
     const guint64 total = api_sweep_count(ask->fields);
     Sweep sweep = {.ask = ask};
@@ -186,28 +301,38 @@ static GArray *sweep_document(const ApiSweepAsk *ask, GError **error)
     sweep.rows = g_array_sized_new(FALSE, TRUE, sizeof(ApiSweepRow), count);
     g_array_set_clear_func(sweep.rows, row_clear);
     g_array_set_size(sweep.rows, count);
-    run_all(&sweep);
+    GError *failure = NULL;
+    bool ok = run_journalled(&sweep, scenario, &failure);
     api_shipped_clear(&sweep.shipped);
-    if (orr_stop_asked(&ask->stop)) {
-        keep_done(sweep.rows);
-    } else if (sweep.stopped && sweep.done < count) {
-        orr_fail(error, ORR_ERROR_INPUT, "sweep: stopped after %u of %u runs", sweep.done, count);
-        g_array_unref(g_steal_pointer(&sweep.rows));
+    if (ok && sweep.stopped && sweep.done < count && !orr_stop_asked(&ask->stop))
+        ok = orr_fail(&failure, ORR_ERROR_INPUT, "sweep: stopped after %u of %u runs", sweep.done, count);
+    if (ask->team != NULL) {
+        GError *told = NULL;
+        ok = share_rows(&sweep, failure, &told);
+        g_clear_error(&failure);
+        failure = told;
     }
+    if (ok)
+        keep_done(ask->fields, sweep.rows);
+    else
+        g_array_unref(g_steal_pointer(&sweep.rows));
+    if (!ok)
+        g_propagate_error(error, failure);
     return sweep.rows;
 }
 
 GArray *api_sweep(const ApiSweepAsk *ask, GError **error)
 {
     if (ask->input.json != NULL)
-        return sweep_document(ask, error);
+        return sweep_document(ask, ask->input.json, error);
     g_autofree char *file = spec_scenario_path(ask->input.path, error);
     OrrJsonDoc *doc =
         file != NULL ? orr_json_read_file(file, error) : NULL; /* standard input has one reading */
     if (doc == NULL)
         return NULL;
+    GArray *rows = sweep_document(ask, orr_json_root(doc), error);
     orr_json_free(doc);
-    return sweep_document(ask, error);
+    return rows;
 }
 
 static bool holds(const char *outer, const char *inner)

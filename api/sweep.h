@@ -4,9 +4,10 @@
 
 #include "api/simulate.h"
 #include "api/vary.h"
+#include "base/team.h"
 #include "report/parts.h"
 
-enum { API_SWEEP_MOST = 100000 }; /* combinations */
+enum { API_SWEEP_MOST = 1000000 }; /* combinations */
 
 /* One run, as values: what a table shows once the simulation is gone. */
 typedef struct ApiSweepRow {
@@ -30,6 +31,10 @@ typedef struct ApiSweepAsk {
     const GArray *fields; /* ApiVary; the last one varies fastest */
     bool ideal;           /* days and costs without failures */
     int threads;          /* 0: a core each */
+    const char *journal;  /* folder that keeps the rows that are done (journal.h); NULL: none */
+    int part, parts;      /* only every parts-th run, from `part` on; parts 0: all */
+    const OrrTeam
+        *team; /* processes that do a part each and have all rows in the end; NULL: this one alone */
     /* Told after every run, by one thread at a time, which need not be the caller's; false: no more. May be NULL. */
     bool (*progress)(double done_frac, void *data);
     void *progress_data;
@@ -37,7 +42,7 @@ typedef struct ApiSweepAsk {
 } ApiSweepAsk;
 
 /* ApiSweepRow, one for every combination, in order and whatever the threads; one that is refused has its reason. Fewer
- * than api_sweep_count() where `stop` ended it. NULL with an error when there are too many, the file is no JSON, or
+ * than api_sweep_count() where `stop` ended it, or other parts are missing. NULL with an error when there are too many, the file is no JSON, or
  * `progress` ended it. */
 GArray *api_sweep(const ApiSweepAsk *ask, GError **error);
 /* Combinations of `fields`. */

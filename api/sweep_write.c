@@ -96,16 +96,14 @@ void api_sweep_json(const GArray *fields, const GArray *rows, GString *out)
 
 void api_sweep_csv(const GArray *fields, const GArray *rows, GString *out)
 {
-    OrrTable *table = NULL;
-    for (guint i = 0; i < rows->len; i++) {
+    for (guint i = 0; i < rows->len; i++) { /* a table each: a million rows of cells would take gigabytes */
         g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GPtrArray) headers = g_ptr_array_new_with_free_func(g_free);
         Sink sink = {.cells = cells, .headers = i == 0 ? headers : NULL};
         put_row(&sink, fields, &g_array_index(rows, ApiSweepRow, i));
-        if (table == NULL)
-            table = orr_table_new((const char *const *)headers->pdata, (int)headers->len);
+        OrrTable *table = orr_table_new(i == 0 ? (const char *const *)headers->pdata : NULL, (int)cells->len);
         orr_table_row(table, (const char *const *)cells->pdata);
+        orr_table_csv(table, out);
+        orr_table_free(table);
     }
-    orr_table_csv(table, out);
-    orr_table_free(table);
 }

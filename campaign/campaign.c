@@ -34,6 +34,7 @@ static const ClassRow classes[CAMPAIGN_CAUSES] = {
     {"software", "software", offsetof(SpecFaults, software_mtbf_s), PER_NODE, false},
     {"rack", "rack", offsetof(SpecFaults, rack_mtbf_s), PER_RACK, true},
     {"pod", "pod", offsetof(SpecFaults, pod_mtbf_s), PER_POD, true},
+    {"spot", "spot node taken back", offsetof(SpecFaults, spot_mtbf_s), PER_NODE, true},
     {"rollback", "diverging loss", offsetof(SpecFaults, rollback_mtbf_s), PER_JOB, false},
 };
 

@@ -63,9 +63,8 @@ static void stretch_costs(Report *report)
     const bool known = report->waiting_w < report->step_w; /* else a wait counts as a step */
     const double kwh =
         campaign_kwh(report, report->effective.part_days, report->effective.days, &report->waiting_kwh);
-    report->kwh = known ? kwh : report->kwh * times;
     report->gpu_hours *= times;
-    report->usd *= times;
+    report_energy_fill(report, report_hours_usd(report) * times, known ? kwh : report->kwh * times);
 }
 
 void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_storage)

@@ -16,7 +16,7 @@
 #include "campaign/formulas.h"
 #include "spec/spec.h"
 
-enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 64, CAMPAIGN_SCRIPTED = 64 };
+enum { CAMPAIGN_CAUSES = 9, CAMPAIGN_LEVELS = 64, CAMPAIGN_SCRIPTED = 64 };
 
 #define CAMPAIGN_KINDS SPEC_MOST_GROUPS
 

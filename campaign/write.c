@@ -85,7 +85,9 @@ static double energy_kwh(const Campaign *campaign, double *ret_waiting)
 static double gpu_hours(const Campaign *campaign, double *ret_usd)
 {
     const double hours = campaign->days.mean * 24 * campaign->report->gpus;
-    *ret_usd = hours * report_groups_mean(campaign->report->spec, REPORT_MEAN_USD_PER_HOUR);
+    double waiting = 0;
+    *ret_usd = hours * report_groups_mean(campaign->report->spec, REPORT_MEAN_USD_PER_HOUR) +
+               energy_kwh(campaign, &waiting) * campaign->report->spec->cluster.usd_per_kwh;
     return hours;
 }
 
@@ -142,6 +144,9 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     write_positive(&w, "usd", usd);
     write_positive(&w, "kwh", energy_kwh(campaign, &waiting_kwh));
     write_positive(&w, "waiting_kwh", waiting_kwh);
+    const double co2_g = campaign->report->spec->cluster.co2_g_per_kwh;
+    if (co2_g > 0)
+        orr_jw_number(&w, "co2_kg", energy_kwh(campaign, &waiting_kwh) * co2_g / 1000);
     orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
     orr_jw_number(&w, "restart_s", campaign->run.rates.restart_s);
     orr_jw_begin(&w, "formula", '{');
@@ -288,6 +293,10 @@ static void write_energy(const Campaign *campaign, GString *out)
               report_page_whole(kwh, sum_kwh), report_page_whole(waiting, waiting_kwh),
               100 * report->waiting_w / report->step_w,
               report->waiting_w < report->step_w ? "" : " (idle_power_w is not known)");
+    const double co2_kg = sum_kwh * report->spec->cluster.co2_g_per_kwh / 1000;
+    if (co2_kg > 0)
+        entry(out, "  CO2", "%s kg, at %.4g g a kWh", report_page_whole(kwh, co2_kg),
+              report->spec->cluster.co2_g_per_kwh);
 }
 
 static void write_curve_text(const Campaign *campaign, GString *out)

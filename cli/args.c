@@ -241,3 +241,11 @@ void cli_args_clear(const CliCommand *command, CliArgs *args)
     }
     g_clear_pointer(&args->words, g_strfreev);
 }
+
+char **cli_words(const char *list)
+{
+    char **words = list != NULL ? g_strsplit(list, ",", -1) : NULL;
+    for (char **word = words; word != NULL && *word != NULL; word++)
+        g_strstrip(*word);
+    return words;
+}

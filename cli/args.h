@@ -13,6 +13,9 @@ char *cli_flag_value(const CliCommand *command, const CliFlag *flag);
 /* All flags of a command, the common ones first; g_free. */
 CliFlag *cli_all_flags(const CliCommand *command, int *ret_count);
 
+/* "a, b" as its words; NULL of NULL. g_strfreev. */
+char **cli_words(const char *list);
+
 /* Reads argv (argv[0] is the command's name) into `args`, which has command->args_size zeroed bytes. With
  * --help the number of words is not checked. Free with cli_args_clear, also after a failure. */
 bool cli_args_parse(const CliCommand *command, int argc, char **argv, CliArgs *args, GError **error);

@@ -1,16 +1,20 @@
 /* cli/cmd_plan.c - orrery plan: GPUs for a deadline or a budget, days for GPUs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "base/units.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/team.h"
 #include "api/vary.h"
 #include "plots/plots.h"
 #include "ledger/memory.h"
@@ -20,9 +24,9 @@
 typedef struct PlanArgs {
     CliArgs common;
     char *own_runs;
-    char *deadline, *budget, *power, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
-        *memory_reserve, *by;
-    gboolean svg, ideal;
+    char *deadline, *budget, *power, *gpus, *accelerators, *clusters, *frameworks, *machines, *rate,
+        *parameters, *plot, *batch_range, *memory_reserve, *by;
+    gboolean svg, ideal, whole_racks;
 } PlanArgs;
 
 /* What the command line asks, read. */
@@ -127,7 +131,7 @@ static bool check_deadline(const char *deadline, GError **error)
 static bool read_question(const PlanArgs *args, Question *question, GError **error)
 {
     PlanOptions *options = &question->options;
-    options->progress = show_progress;
+    options->whole_racks = args->whole_racks != FALSE;
     if (!check_deadline(args->deadline, error))
         return false;
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
@@ -144,28 +148,23 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
 
 /* --- kinds of GPU --- */
 
-static bool add_kinds(const char *key, const char *list, const Spec *base, Question *question, GArray *plans,
-                      GError **error)
+/* A flag that would do nothing is told. */
+static bool check_racks(const PlanArgs *args, const ApiKinds *kinds, GError **error)
 {
-    g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
-    for (char **word = words; *word != NULL; word++) {
-        if (plans->len > 0 && orr_stop_asked(&question->options.stop)) {
-            question->partial = true;
-            break;
-        }
-        Plan plan;
-        if (!api_kind_plan(key, g_strstrip(*word), base, &question->options, &plan, error))
-            return false;
-        question->partial = question->partial || plan.partial;
-        g_array_append_val(plans, plan);
-    }
-    return true;
+    for (guint i = 0; i < kinds->list->len; i++)
+        if (!args->whole_racks || g_array_index(kinds->list, ApiKind, i).spec->cluster.rack_gpus > 0)
+            return true;
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "--whole-racks: no machine says how many GPUs its racks hold; give cluster.rack_gpus, as in "
+        "--set cluster.rack_gpus=72");
 }
 
-static bool run_plans(const PlanArgs *args, const Spec *base, Question *question, GArray *plans,
-                      GError **error)
+static bool run_plans(const PlanArgs *args, const Spec *base, const SpecSource *source, ApiKinds *kinds,
+                      Question *question, GArray *plans, GError **error)
 {
-    if (args->accelerators == NULL && args->clusters == NULL) {
+    if (args->accelerators == NULL && args->clusters == NULL && args->frameworks == NULL &&
+        args->machines == NULL && !args->whole_racks) {
         Plan plan;
         if (!plan_run(base, &question->options, &plan, error))
             return false;
@@ -173,39 +172,78 @@ static bool run_plans(const PlanArgs *args, const Spec *base, Question *question
         g_array_append_val(plans, plan);
         return true;
     }
-    if (!add_kinds("accelerator", args->accelerators, base, question, plans, error) ||
-        !add_kinds("cluster", args->clusters, base, question, plans, error))
+    g_auto(GStrv) accelerators = cli_words(args->accelerators), clusters = cli_words(args->clusters),
+                  frameworks = cli_words(args->frameworks);
+    const ApiKindsAsk ask = {args->common.words[0], accelerators, clusters, frameworks, args->machines};
+    if (!api_kinds_load(&ask, base, source, kinds, error) || !check_racks(args, kinds, error))
         return false;
+    for (guint i = 0; i < kinds->list->len; i++) {
+        Plan plan;
+        if (i > 0 && orr_stop_asked(&question->options.stop)) {
+            question->partial = true;
+            break;
+        }
+        api_kind_plan(&g_array_index(kinds->list, ApiKind, i), &question->options, &plan);
+        question->partial = question->partial || plan.partial;
+        g_array_append_val(plans, plan);
+    }
     return plan_any((const Plan *)(void *)plans->data, (int)plans->len, error);
 }
 
 /* --- the page and the plot --- */
 
+/* What a file calls it; else the cluster, or the accelerator, and the program that was named. */
+static char **series_names(const PlanPage *page)
+{
+    char **names = g_new0(char *, (gsize)page->count + 1);
+    for (int i = 0; i < page->count; i++) {
+        const Plan *plan = &page->plans[i];
+        const char *name = plan->name != NULL         ? plan->name
+                           : plan->cluster[0] != '\0' ? plan->cluster
+                                                      : plan->accelerator;
+        names[i] =
+            plan->framework != NULL ? g_strdup_printf("%s, %s", name, plan->framework) : g_strdup(name);
+    }
+    return names;
+}
+
+static GArray *plot_points(const PlanPage *page, char *const *names)
+{
+    GArray *points = g_array_new(FALSE, TRUE, sizeof(PlotScalingPoint));
+    for (int i = 0; i < page->count; i++)
+        for (guint p = 0; p < page->plans[i].points->len; p++) {
+            const PlanPoint *point = &g_array_index(page->plans[i].points, PlanPoint, p);
+            const double days = plan_days(point);
+            const PlotScalingPoint shown = {.series = i,
+                                            .name = names[i],
+                                            .gpus = point->gpus,
+                                            .days = days,
+                                            .mfu = point->mfu,
+                                            .days_low = days * point->days_low / point->days,
+                                            .days_high = days * point->days_high / point->days,
+                                            .usd = point->usd,
+                                            .usd_fixed = page->plans[i].terms.paid_in_full,
+                                            .fits = point->fits,
+                                            .chosen = (int)p == page->plans[i].chosen};
+            if (point->reason == NULL && !isinf(days))
+                g_array_append_val(points, shown);
+        }
+    return points;
+}
+
 static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
 {
     if (args->plot == NULL || page->partial) /* curves over half of the counts would mislead */
         return true;
-    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotScalingPoint));
-    for (int i = 0; i < page->count; i++) {
-        const Plan *plan = &page->plans[i];
-        for (guint p = 0; p < plan->points->len; p++) {
-            const PlanPoint *point = &g_array_index(plan->points, PlanPoint, p);
-            const PlotScalingPoint shown = {.series = i,
-                                            .name =
-                                                plan->cluster[0] != '\0' ? plan->cluster : plan->accelerator,
-                                            .gpus = point->gpus,
-                                            .days = plan_days(point),
-                                            .mfu = point->mfu,
-                                            .fits = point->fits,
-                                            .chosen = (int)p == plan->chosen};
-            if (point->reason == NULL)
-                g_array_append_val(points, shown);
-        }
-    }
+    g_auto(GStrv) names = series_names(page);
+    g_autoptr(GArray) list = plot_points(page, names);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotScalingPoint *points = (const PlotScalingPoint *)(void *)list->data;
     const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
-    if (!plot_scaling(page->spec->name, page->options->deadline_s / 86400,
-                      (const PlotScalingPoint *)(void *)points->data, (int)points->len, &target, error))
+    const double deadline_days = page->options->deadline_s / 86400;
+    if (!plot_scaling(page->spec->name, deadline_days, points, (int)list->len, &target, error) ||
+        !plot_money(page->spec->name, deadline_days, page->options->budget_usd, points, (int)list->len,
+                    &target, error))
         return false;
     for (guint i = 0; i < files->len; i++)
         cli_note(args->common.quiet, "orrery: wrote %s", (const char *)g_ptr_array_index(files, i));
@@ -231,12 +269,18 @@ static void clear_plan(void *data)
 }
 
 /* A loop over several models: machines by size, each with its best split. */
-static bool plan_loop(const PlanArgs *args, const Spec *spec, const SpecSource *source,
+static bool plan_loop(const PlanArgs *args, bool speaks, const Spec *spec, const SpecSource *source,
                       const Question *question, GError **error)
 {
     Purchase purchase;
     g_autoptr(GString) out = g_string_new(NULL);
     const GArray *gpus = question->gpus;
+    if (args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL ||
+        args->machines != NULL || args->whole_racks)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: --accelerator, --cluster, --framework, --machines and --whole-racks are for one "
+                        "training; leave them out for a workload, whose roles say what each runs on",
+                        args->common.words[0]);
     if (!purchase_run(spec, source, gpus != NULL ? (const int *)(const void *)gpus->data : NULL,
                       gpus != NULL ? (int)gpus->len : 0, question->options.deadline_s,
                       question->options.budget_usd, &purchase, error)) {
@@ -249,45 +293,74 @@ static bool plan_loop(const PlanArgs *args, const Spec *spec, const SpecSource *
         purchase_write_csv(&purchase, out);
     else
         purchase_write_text(&purchase, out);
-    return cli_output_write(args->common.output, out, error);
+    return !speaks || cli_output_write(args->common.output, out, error);
 }
 
-static bool run(const CliArgs *common, GError **error)
+/* What the first process writes. */
+static bool write_answer(const PlanArgs *args, const Spec *spec, const SpecSource *source,
+                         const Question *question, const GArray *plans, GError **error)
 {
-    const PlanArgs *args = (const PlanArgs *)common;
-    Question question = {.gpus = NULL};
+    const PlanPage page = {.spec = spec,
+                           .source = source,
+                           .options = &question->options,
+                           .plans = (const Plan *)(const void *)plans->data,
+                           .count = (int)plans->len,
+                           .partial = question->partial};
+    return draw(args, &page, error) && write_page(&args->common, &page, error);
+}
+
+static bool answer(const PlanArgs *args, bool speaks, Question *question, GError **error)
+{
+    const CliArgs *common = &args->common;
     SpecSource source = {0};
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
     ApiShipped shipped = {0};
-    CliProgress progress = cli_progress_begin("planning", common);
+    ApiKinds kinds = {0};
     bool ok = api_shipped_load(!args->ideal, args->own_runs, &shipped, error);
-    question.options.residuals = shipped.residuals;
-    question.options.own = shipped.own;
-    question.options.own_count = shipped.own_count;
-    question.options.assumed = args->ideal ? NULL : &shipped.assumed;
-    question.options.progress_data = &progress;
-    CliInterrupt interrupt;
-    cli_interrupt_hold(&interrupt);
-    question.options.stop = cli_interrupt_stop(&interrupt);
-    ok = ok && read_question(args, &question, error) &&
-         spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
-         (spec->workload.given ? plan_loop(args, spec, &source, &question, error)
-                               : run_plans(args, spec, &question, plans, error));
-    if (ok && !spec->workload.given) {
-        const PlanPage page = {.spec = spec,
-                               .source = &source,
-                               .options = &question.options,
-                               .plans = (const Plan *)(void *)plans->data,
-                               .count = (int)plans->len,
-                               .partial = question.partial};
-        ok = draw(args, &page, error) && write_page(common, &page, error);
-    }
+    question->options.residuals = shipped.residuals;
+    question->options.own = shipped.own;
+    question->options.own_count = shipped.own_count;
+    question->options.assumed = args->ideal ? NULL : &shipped.assumed;
+    ok = ok && read_question(args, question, error) &&
+         spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error);
+    if (ok && spec->workload.given)
+        ok = plan_loop(args, speaks, spec, &source, question, error);
+    else
+        ok = ok && run_plans(args, spec, &source, &kinds, question, plans, error) &&
+             (!speaks || write_answer(args, spec, &source, question, plans, error));
     api_shipped_clear(&shipped);
+    api_kinds_clear(&kinds);
     spec_source_clear(&source);
-    if (question.gpus != NULL)
-        g_array_free(question.gpus, TRUE);
+    if (question->gpus != NULL)
+        g_array_free(question->gpus, TRUE);
+    return ok;
+}
+
+/* Of several processes the first one speaks, and all of them fail alike. */
+static bool run(const CliArgs *common, GError **error)
+{
+    const PlanArgs *args = (const PlanArgs *)common;
+    Question question = {.gpus = NULL};
+    CliInterrupt interrupt = {0};
+    CliTeam team;
+    if (!cli_team_open(&team, error))
+        return false;
+    const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
+    if (several) { /* mpirun ends its processes itself */
+        question.options.team = &team.team;
+        question.options.jobs = MAX(1, orr_crew_cores() / team.on_node);
+    } else {
+        cli_interrupt_hold(&interrupt);
+        question.options.stop = cli_interrupt_stop(&interrupt);
+    }
+    CliProgress progress = cli_progress_begin("planning", common);
+    if (speaks)
+        question.options.progress = show_progress;
+    question.options.progress_data = &progress;
+    const bool ok = answer(args, speaks, &question, error);
+    cli_team_close(&team, ok ? NULL : *error);
     if (ok && question.partial)
         exit(CLI_EXIT_INTERRUPTED);
     return ok;
@@ -312,12 +385,19 @@ static const CliFlag flags[] = {
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(PlanArgs, clusters), "NAME[@USD],...",
      "these clusters side by side, with the price of a GPU-hour"},
+    {"framework", CLI_FLAG_TEXT, offsetof(PlanArgs, frameworks), "NAME,...",
+     "these training programs side by side, on each machine, each with its own defaults"},
+    {"machines", CLI_FLAG_FILE, offsetof(PlanArgs, machines), "FILE",
+     "machines side by side, each with its cluster, framework, region and terms of payment "
+     "(docs/PLANNING.md)"},
+    {"whole-racks", CLI_FLAG_SWITCH, offsetof(PlanArgs, whole_racks), NULL,
+     "rent, power and pay whole racks of cluster.rack_gpus GPUs"},
     {"textbook-rate", CLI_FLAG_TEXT, offsetof(PlanArgs, rate), "FLOP/s",
      "what the textbook estimate assumes that one GPU achieves (default: half of its dense peak)"},
     {"parameters", CLI_FLAG_TEXT, offsetof(PlanArgs, parameters), "COUNT",
      "parameters of the textbook estimate, as in 175e9 (default: counted from the model)"},
     {"plot", CLI_FLAG_FILE, offsetof(PlanArgs, plot), "FOLDER",
-     "also draw days and MFU over GPU counts there"},
+     "also draw days and MFU over GPU counts there, and days against dollars where there is a price"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(PlanArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"svg", CLI_FLAG_SWITCH, offsetof(PlanArgs, svg), NULL, "SVG instead of PNG"},
@@ -333,10 +413,12 @@ const CliCommand cli_command_plan = {
             "scenario's own cluster takes; the textbook estimate 6 P T / (X t) stands beside it with "
             "what explains the difference. Tokens, price, power and PUE are scenario fields "
             "(training.tokens, cluster.usd_per_gpu_hour, cluster.pue). Ctrl-C ends with the GPU counts "
-            "that are done (exit status 130).\n\n"
+            "that are done (exit status 130). Under mpirun the processes choose "
+            "what is \"auto\" together and give the same answer.\n\n"
             "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
             "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
-            "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
+            "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n"
+            "  orrery plan gpt3.json --framework megatron-core,torchtitan --gpus 1024\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -4,6 +4,7 @@
 
 #include "base/crew.h"
 #include "base/units.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "api/simulate.h"
@@ -175,89 +176,38 @@ static bool search(const SearchArgs *args, const SearchOptions *asked, Spec *spe
 
 /* --- several machines --- */
 
-/* `base` as each software of --framework has it, read anew so that each has its own defaults; itself without. */
-static bool add_frameworks(const SearchArgs *args, const Spec *base, GPtrArray *bases, GError **error)
+/* Each of --accelerator and --cluster under each --framework; the scenario's own machine where none is named. */
+static bool list_kinds(const SearchArgs *args, const Spec *base, const SpecSource *source, ApiKinds *kinds,
+                       GError **error)
 {
-    const CliArgs *common = &args->common;
-    g_auto(GStrv) names = g_strsplit(args->frameworks != NULL ? args->frameworks : "", ",", -1);
-    if (args->frameworks == NULL)
-        g_ptr_array_add(bases, g_memdup2(base, sizeof *base));
-    for (char **name = names; *name != NULL; name++) {
-        for (char **before = names; before < name; before++)
-            if (g_str_equal(*before, g_strstrip(*name)))
-                return orr_fail(error, ORR_ERROR_INPUT, "--framework: %.80s stands there twice; name it once",
-                                *name);
-        g_autofree char *chosen = g_strdup_printf("execution.framework=%s", g_strstrip(*name));
-        g_autoptr(GPtrArray) sets = g_ptr_array_new();
-        Spec *spec = g_new0(Spec, 1);
-        g_ptr_array_add(bases, spec);
-        for (char **set = common->sets; set != NULL && *set != NULL; set++)
-            g_ptr_array_add(sets, *set);
-        g_ptr_array_add(sets, chosen);
-        g_ptr_array_add(sets, NULL);
-        if (!spec_load_file(common->words[0], (const char *const *)sets->pdata, true, spec, NULL, error)) {
-            g_prefix_error(error, "--framework %s: ", *name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrArray *kinds, GError **error)
-{
-    g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
-    for (char **word = words; *word != NULL; word++) {
-        Spec *spec = g_memdup2(base, sizeof *base);
-        g_ptr_array_add(kinds, spec);
-        if (!api_kind_read(key, g_strstrip(*word), base, spec, error))
-            return false;
-    }
-    return true;
-}
-
-/* Each of --accelerator and --cluster under each software; the scenario's own machine where none is named. */
-static bool list_kinds(const SearchArgs *args, const Spec *base, GPtrArray *kinds, GError **error)
-{
-    g_autoptr(GPtrArray) bases = g_ptr_array_new_with_free_func(g_free);
-    if (!add_frameworks(args, base, bases, error))
+    g_auto(GStrv) accelerators = cli_words(args->accelerators), clusters = cli_words(args->clusters),
+                  frameworks = cli_words(args->frameworks);
+    const ApiKindsAsk ask = {args->common.words[0], accelerators, clusters, frameworks, NULL};
+    if (!api_kinds_load(&ask, base, source, kinds, error))
         return false;
-    for (guint i = 0; i < bases->len; i++) {
-        const Spec *own = g_ptr_array_index(bases, i);
-        if (!add_kinds("accelerator", args->accelerators, own, kinds, error) ||
-            !add_kinds("cluster", args->clusters, own, kinds, error))
-            return false;
-        if (args->accelerators == NULL && args->clusters == NULL)
-            g_ptr_array_add(kinds, g_memdup2(own, sizeof *own));
+    for (guint i = 0; i < kinds->list->len; i++) {
+        const ApiKind *kind = &g_array_index(kinds->list, ApiKind, i);
+        if (kind->reason != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT, "--framework %s: %s", kind->framework, kind->reason);
     }
     return true;
 }
 
-static bool search_machines(const SearchArgs *args, const SearchOptions *options, const Spec *base,
-                            GString *out, GError **error)
+/* `kinds` outlives the answer: its specs point into it. */
+static bool write_front(const SearchArgs *args, const SearchOptions *options, const ApiKinds *kinds,
+                        GString *out, GError **error)
 {
-    g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
-    CampaignAssumed assumed;
-    SearchOptions own = *options;
     SearchPareto front;
-    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
-        own.assumed = &assumed;
-    if (!list_kinds(args, base, kinds, error))
-        return false;
-    if (args->save != NULL || args->save_all != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "--save: give one machine, not several kinds or numbers of nodes");
-    if (args->own_runs != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "--own-runs: corrects the runs of one machine; leave out --accelerator, --cluster, "
-                        "--framework and search.nodes, or this");
+    g_autofree const Spec **specs = g_new0(const Spec *, kinds->list->len);
     LedgerResiduals *residuals = NULL;
     bool ok = ledger_residuals_shipped(&residuals, error), spare = false;
-    for (guint i = 0; ok && i < kinds->len; i++)
-        ok = set_reserve(args, residuals, g_ptr_array_index(kinds, i), &spare, error);
+    for (guint i = 0; ok && i < kinds->list->len; i++) {
+        Spec *spec = g_array_index(kinds->list, ApiKind, i).spec;
+        specs[i] = spec;
+        ok = set_reserve(args, residuals, spec, &spare, error);
+    }
     ledger_residuals_free(residuals);
-    if (!ok)
-        return false;
-    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, &own, &front, error))
+    if (!ok || !search_pareto_run(specs, (int)kinds->list->len, options, &front, error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
         search_pareto_write_json(&front, out);
@@ -267,6 +217,27 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
         search_pareto_write_text(&front, out);
     search_pareto_clear(&front);
     return true;
+}
+
+static bool search_machines(const SearchArgs *args, const SearchOptions *options, const Spec *base,
+                            const SpecSource *source, GString *out, GError **error)
+{
+    CampaignAssumed assumed;
+    SearchOptions own = *options;
+    ApiKinds kinds = {0};
+    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
+        own.assumed = &assumed;
+    if (args->save != NULL || args->save_all != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--save: give one machine, not several kinds or numbers of nodes");
+    if (args->own_runs != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--own-runs: corrects the runs of one machine; leave out --accelerator, --cluster, "
+                        "--framework and search.nodes, or this");
+    const bool ok =
+        list_kinds(args, base, source, &kinds, error) && write_front(args, &own, &kinds, out, error);
+    api_kinds_clear(&kinds);
+    return ok;
 }
 
 /* A loop over several models: nodes for training and for generation. */
@@ -316,7 +287,7 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
     const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL ||
                          args->frameworks != NULL;
     const bool ok = (spec->workload.given ? search_splits(args, spec, &source, options->top, out, error)
-                     : several            ? search_machines(args, options, spec, out, error)
+                     : several            ? search_machines(args, options, spec, &source, out, error)
                                           : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));
     spec_source_clear(&source);

@@ -188,11 +188,10 @@ static const struct {
     {"SM", "streaming multiprocessor compute unit",
      "A GPU's unit of work; collectives may take some away from compute.", "accelerator.sm_count"},
     {"spot instance", "spot preemptible preemption",
-     "A node that its owner may take back: a failure of a node in a campaign. Give faults.node_mtbf_s, what "
-     "a "
-     "restart takes (faults.detection_s, reschedule_s, init_s), faults.spares or elastic, and the price in "
+     "A node that its owner may take back: a failure of a node in a campaign. Give faults.spot_mtbf_s, what "
+     "a restart takes (faults.detection_s, reschedule_s, init_s), faults.spares or elastic, and the price in "
      "cluster.usd_per_gpu_hour.",
-     "faults.node_mtbf_s"},
+     "faults.spot_mtbf_s"},
     {"straggler", "", "A slow rank, for which all others wait.", "accelerator.speed_spread_frac"},
     {"tensor parallelism", "tp",
      "Each matrix is split over ranks, which exchange activations twice a layer and pass.",

@@ -7,16 +7,16 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--part|--slurm|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --chakra --simai --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --own-runs --set --format --output --quiet --help' ;;
             search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --framework --for --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --progress --help' ;;
-            plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --progress --help' ;;
+            plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --framework --machines --whole-racks --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --progress --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --progress --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
-            sweep:-*) words='--own-runs --vary --ideal --jobs --set --format --output --quiet --progress --help' ;;
+            sweep:-*) words='--own-runs --vary --ideal --jobs --journal --part --slurm --set --format --output --quiet --progress --help' ;;
             compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --width --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --leave-family-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;

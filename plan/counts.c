@@ -171,12 +171,6 @@ void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_ab
         *ret_above = possible(plan->asked, &options, above) ? above : 0;
 }
 
-double plan_power_w(const Spec *asked, int gpus)
-{
-    const double pue = asked->cluster.pue > 0 ? asked->cluster.pue : 1;
-    return gpus * report_groups_mean_w(asked, 0) * pue;
-}
-
 char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
 {
     const SpecParallel *parallel = &asked->parallel;
@@ -185,9 +179,11 @@ char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
         return g_strdup_printf(
             "%d GPUs do not keep the proportions of cluster.groups, which are those of %d nodes", gpus,
             spec_groups_unit(&asked->cluster));
-    if (options->power_w > 0 && plan_power_w(asked, gpus) > options->power_w)
-        return g_strdup_printf("%d GPUs draw %.4g MW, over the limit of %.4g", gpus,
-                               plan_power_w(asked, gpus) * 1e-6, options->power_w * 1e-6);
+    const int paid = plan_paid_gpus(asked, gpus, options->whole_racks);
+    if (options->power_w > 0 && plan_power_w(asked, paid) > options->power_w)
+        return g_strdup_printf("%d GPUs%s draw %.4g MW, over the limit of %.4g", gpus,
+                               paid > gpus ? " in whole racks" : "", plan_power_w(asked, paid) * 1e-6,
+                               options->power_w * 1e-6);
     if (gpus > per_node && gpus % per_node != 0)
         return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
     if (gpus % split_of(asked) != 0)

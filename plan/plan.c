@@ -67,6 +67,7 @@ void plan_clear(Plan *plan)
 {
     g_clear_pointer(&plan->accelerator, g_free);
     g_clear_pointer(&plan->cluster, g_free);
+    g_clear_pointer(&plan->name, g_free);
     g_clear_pointer(&plan->cluster_json, g_free);
     g_clear_pointer(&plan->reason, g_free);
     g_clear_pointer(&plan->asked, g_free);
@@ -74,7 +75,7 @@ void plan_clear(Plan *plan)
         g_array_free(g_steal_pointer(&plan->points), TRUE);
 }
 
-static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
+static void fill_point(const Report *report, const PlanOptions *options, PlanPoint *point, PlanParts *parts)
 {
     const Spec *spec = report->spec;
     point->microbatches = spec_microbatches(spec);
@@ -95,9 +96,7 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
         point->days_low = report->days * report->interval_low_s / point->step_s;
         point->days_high = report->days * report->interval_high_s / point->step_s;
     }
-    point->gpu_hours = report->gpu_hours;
-    point->usd = report->usd;
-    point->kwh = report->kwh;
+    plan_pay(report, options, point);
     point->effective = keep_effective(&report->effective);
     *parts = (PlanParts){.bubble_ps = report->bubble_ps,
                          .step_ps = report->step_ps,
@@ -122,6 +121,8 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
                            .where = "plan"};
     const SearchChoosing how = {.reserve_bytes = reserve_bytes,
                                 .stop = &options->stop,
+                                .team = options->team,
+                                .jobs = options->jobs,
                                 .by = options->by,
                                 .assumed = options->assumed};
     return search_choose_by(spread, &how, spec, error) &&
@@ -131,7 +132,12 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
 
 static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *options)
 {
-    PlanEntry entry = {.point = {.gpus = gpus, .reason = plan_refuse_count(asked, gpus, options)}};
+    const int paid = plan_paid_gpus(asked, gpus, options->whole_racks), rack = asked->cluster.rack_gpus;
+    PlanEntry entry = {.point = {.gpus = gpus,
+                                 .paid_gpus = paid,
+                                 .power_w = plan_power_w(asked, paid),
+                                 .racks = rack > 0 ? (double)gpus / rack : 0,
+                                 .reason = plan_refuse_count(asked, gpus, options)}};
     if (entry.point.reason != NULL)
         return entry;
     GError *error = NULL;
@@ -142,7 +148,7 @@ static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *
     plan_spread(asked, gpus, options, spread);
     entry.point.nodes = spread->cluster.nodes;
     if (simulate(spread, options, arena, spec, &report, &error))
-        fill_point(&report, &entry.point, &entry.parts);
+        fill_point(&report, options, &entry.point, &entry.parts);
     else
         entry.point.reason = g_strdup(
             g_str_has_prefix(error->message, "plan: ") ? error->message + strlen("plan: ") : error->message);
@@ -357,17 +363,30 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
                             : "--set cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5");
     if (!search_goal_check(options->by, asked, options->own_count, error))
         return false;
-    const int node = asked->cluster.gpus_per_node;
+    const int node = plan_paid_gpus(asked, asked->cluster.gpus_per_node, options->whole_racks);
+    const bool rack = node > asked->cluster.gpus_per_node;
     if (options->power_w > 0 && !(plan_power_w(asked, 1) > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "cluster.accelerator.power_w: missing for %s; a limit of power needs it",
                         asked->cluster.accelerator.name);
     if (options->power_w > 0 && plan_power_w(asked, node) > options->power_w)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--power-mw: %.6g MW, but one node of %d %s draws %.6g MW; give at least that",
-                        options->power_w * 1e-6, node, asked->cluster.accelerator.name,
-                        plan_power_w(asked, node) * 1e-6);
+                        "--power-mw: %.6g MW, but one %s of %d %s draws %.6g MW; give at least that",
+                        options->power_w * 1e-6, rack ? "rack" : "node", node,
+                        asked->cluster.accelerator.name, plan_power_w(asked, node) * 1e-6);
     return true;
+}
+
+char *plan_name(const Plan *plan)
+{
+    const bool named = plan->name != NULL;
+    const char *const parts[] = {named ? plan->name : plan->accelerator, named ? NULL : plan->cluster,
+                                 plan->framework};
+    GString *name = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (parts[i] != NULL && parts[i][0] != '\0')
+            g_string_append_printf(name, "%s%s", name->len > 0 ? ", " : "", parts[i]);
+    return g_string_free(name, FALSE);
 }
 
 /* Of the smallest card. */

@@ -9,10 +9,12 @@
 #ifndef ORR_PLAN_PLAN_H
 #define ORR_PLAN_PLAN_H
 
+#include "base/team.h"
 #include "campaign/effective.h"
 #include "ledger/own.h"
 #include "ledger/memory.h"
 #include "search/goal.h"
+#include "spec/load.h"
 
 typedef struct PlanPoint {
     int gpus, nodes;
@@ -26,8 +28,13 @@ typedef struct PlanPoint {
     double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
     double days, days_low, days_high; /* low and high 0: no interval */
     double gpu_hours, usd, kwh;       /* usd 0: no price; kwh 0: no power; of effective.days where told */
-    ReportEffective effective;        /* its why_not is the point's own */
-    double efficiency_frac;           /* tokens/s a GPU over the most of any point that fits */
+    double co2_kg;                    /* of kwh; 0: cluster.co2_g_per_kwh is not given */
+    double committed_usd;      /* of whole terms (PlanTerms), without electricity; 0: paid by the hour */
+    double power_w;            /* at the boards' limits, with hosts and cooling; 0: not known */
+    double racks;              /* not rounded; 0: cluster.rack_gpus is not given */
+    int paid_gpus;             /* that are rented and powered: `gpus`, or whole racks */
+    ReportEffective effective; /* its why_not is the point's own */
+    double efficiency_frac;    /* tokens/s a GPU over the most of any point that fits */
 } PlanPoint;
 
 /* Where the simulated days differ from the textbook's: the textbook's days and these add up to the simulated. */
@@ -53,9 +60,24 @@ typedef struct PlanTextbook {
     int term_count;
 } PlanTextbook;
 
+#define PLAN_YEAR_HOURS 8766.0
+
+/* How the GPUs are paid. */
+typedef struct PlanTerms {
+    const char *name;  /* "reserved 1 year"; NULL: as the scenario says */
+    double years;      /* that the price commits to; 0: by the hour */
+    bool paid_in_full; /* money counts whole terms, whatever the run leaves of them */
+    bool hourly;       /* on demand */
+} PlanTerms;
+
 /* One kind of GPU. */
 typedef struct Plan {
+    char *name;          /* that a file of machines gives it, with its terms; NULL: what the next two say */
+    const char *machine; /* the same without its terms */
+    PlanTerms terms;
     char *accelerator, *cluster; /* names; cluster may be "" */
+    const char *framework;       /* training program that was named for it; NULL: the scenario's */
+    const SpecSource *source;    /* that `asked` was loaded with; NULL: the page's */
     char *reason;                /* why nothing was planned on it; NULL: it was */
     double memory_bytes, peak_flops_per_s, usd_per_gpu_hour, pue, power_w_per_gpu;
     bool host_power_known;       /* power_w_per_gpu holds a share of the host */
@@ -77,12 +99,16 @@ typedef struct PlanOptions {
     int gpus_count;
     int batch_low, batch_high; /* the global batch may move between them; 0: it stays */
     LedgerReserveAsk reserve;
+    PlanTerms terms;
+    bool whole_racks;         /* GPUs are rented, powered and paid by whole racks (cluster.rack_gpus) */
     const char *cluster_json; /* of this kind of GPU; NULL: the scenario's own cluster */
     double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
     const CampaignAssumed *assumed;                   /* NULL: no failures, checkpoints and restarts */
     const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
     const LedgerOwnRun *own;          /* one's own measured runs, which correct steps, days and costs */
     int own_count;
+    const OrrTeam *team; /* processes that choose what is "auto" together, alike; NULL: this one alone */
+    int jobs;            /* threads of each; 0: all cores */
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
     OrrStop stop; /* ends with the counts that are done */
@@ -104,11 +130,21 @@ bool plan_any(const Plan *plans, int count, GError **error);
 /* What `gpus` of the scenario draw at their boards' limits, with hosts' shares where given and cooling [W]. */
 double plan_power_w(const Spec *asked, int gpus);
 
+/* GPUs that are rented and powered for `gpus` of them. */
+int plan_paid_gpus(const Spec *asked, int gpus, bool whole_racks);
+/* GPU-hours, money, energy and CO2 of point->paid_gpus, from a report of its GPUs. */
+void plan_pay(const Report *report, const PlanOptions *options, PlanPoint *point);
+/* Days that a term has to be used for to cost less than the machine by the hour; 0: there is no such term. */
+double plan_days_to_pay(const Plan *term, const Plan *hourly);
+
 /* The days that deadlines are held against: effective ones where they are told; INFINITY where it would not end. */
 double plan_days(const PlanPoint *point);
 
 /* What the plan goes by of a point: effective days (of the step too), USD or kWh; INFINITY where it would not end. */
 double plan_figure(const PlanPoint *point, SearchFor by);
+
+/* "h100-sxm5-80gb, dgx-h100, torchtitan": accelerator, cluster, program, as far as they are named; g_free. */
+char *plan_name(const Plan *plan);
 
 /* Nearest GPU counts below and above `gpus` that a plan can look at; 0: none. */
 void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above);

@@ -1,11 +1,21 @@
 /* plan/plan_question.c - see plan_question.h. */
 #include "plan/plan_question.h"
 
+#include <string.h>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 14 };
+
+void plan_step_text(char *text, double step_s)
+{
+    if (step_s < 1000)
+        orr_text_seconds(text, step_s);
+    else
+        g_strlcat(strcpy(text, report_page_whole((char[ORR_TEXT_SIZE]){0}, step_s)), " s", ORR_TEXT_SIZE);
+}
 
 void plan_write_question(const PlanPage *page, GString *out)
 {

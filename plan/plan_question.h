@@ -4,6 +4,11 @@
 
 #include "plan/plan.h"
 
+/* plan/beside.c: the table of several plans. */
+void plan_write_beside(const PlanPage *page, GString *out);
+/* Seconds, whatever the size: the rows of a column are read against each other. */
+void plan_step_text(char *text, double step_s);
+
 void plan_write_question(const PlanPage *page, GString *out);
 
 #endif

@@ -36,8 +36,13 @@ static char *campaign_text(const PlanPoint *point)
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, point->gpu_hours));
     if (point->usd > 0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, point->usd));
+    if (point->committed_usd > 0)
+        g_string_append_printf(line, " (the term commits to %s)",
+                               report_page_whole(text, point->committed_usd));
     if (point->kwh > 0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, point->kwh));
+    if (point->co2_kg > 0)
+        g_string_append_printf(line, ", %s kg of CO2", report_page_whole(text, point->co2_kg));
     return g_string_free(line, FALSE);
 }
 
@@ -140,10 +145,23 @@ static void append_why_none(const Plan *plan, GString *line)
                                report_page_whole(text, above));
 }
 
-static void append_power(GString *line, const Plan *plan, const PlanPoint *chosen)
+/* "142.2 racks of 72, paid as 143 with 10,296 GPUs" */
+static void append_racks(GString *line, const Plan *plan, const PlanPoint *chosen)
+{
+    char gpus[ORR_TEXT_SIZE];
+    const int rack = plan->asked->cluster.rack_gpus;
+    if (!(chosen->racks > 0))
+        return;
+    g_string_append_printf(line, "; %.1f racks of %d", chosen->racks, rack);
+    if (chosen->paid_gpus > chosen->gpus)
+        g_string_append_printf(line, ", paid as %d with %s", chosen->paid_gpus / rack,
+                               report_page_gpus(gpus, chosen->paid_gpus));
+}
+
+static void append_power(GString *line, const PlanPoint *chosen)
 {
     char rate[ORR_TEXT_SIZE];
-    const double mw = plan_power_w(plan->asked, chosen->gpus) * 1e-6;
+    const double mw = chosen->power_w * 1e-6;
     g_string_append_printf(line, "; %.4g MW, %s tokens/s a MW", mw,
                            orr_text_count(rate, chosen->tokens_per_s / mw));
 }
@@ -157,7 +175,8 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
         g_autofree char *campaign = campaign_text(chosen);
         g_string_printf(line, "%s: %s", report_page_gpus(gpus, chosen->gpus), campaign);
         if (page->options->power_w > 0)
-            append_power(line, plan, chosen);
+            append_power(line, chosen);
+        append_racks(line, plan, chosen);
         if (!chosen->fits)
             g_string_append_printf(line, "; DOES NOT FIT in memory, short by %.1f GiB",
                                    chosen->short_bytes / GIB);
@@ -237,15 +256,6 @@ static void letter(char *text, int index)
         g_snprintf(text, ORR_TEXT_SIZE, "%c", 'a' + index);
 }
 
-/* Seconds, whatever the size: the rows of a column are read against each other. */
-static void step_text(char *text, double step_s)
-{
-    if (step_s < 1000)
-        orr_text_seconds(text, step_s);
-    else
-        g_strlcat(strcpy(text, report_page_whole((char[ORR_TEXT_SIZE]){0}, step_s)), " s", ORR_TEXT_SIZE);
-}
-
 static const char *memory_words(const PlanPoint *point, char *text)
 {
     if (!point->fits)
@@ -280,7 +290,7 @@ static void write_row(const Plan *plan, int index, const Configurations *list, O
         g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->spec->parallel.data);
         g_snprintf(cell[4], ORR_TEXT_SIZE, "%d", point->spec->training.micro_batch);
         report_page_whole(cell[5], point->global_batch);
-        step_text(cell[6], point->step_s);
+        plan_step_text(cell[6], point->step_s);
         g_snprintf(cell[7], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
         if (point->efficiency_frac > 0)
             g_snprintf(cell[8], ORR_TEXT_SIZE, "%.0f %%", point->efficiency_frac * 100);
@@ -401,9 +411,9 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
 {
     char memory[ORR_TEXT_SIZE];
     g_autoptr(GString) hardware = g_string_new(NULL);
-    g_string_printf(hardware, "%s%s%s, %s, %d a node", plan->accelerator,
-                    plan->cluster[0] != '\0' ? ", " : "", plan->cluster,
-                    orr_text_bytes(memory, plan->memory_bytes), plan->gpus_per_node);
+    g_autofree char *name = plan_name(plan);
+    g_string_printf(hardware, "%s, %s, %d a node", name, orr_text_bytes(memory, plan->memory_bytes),
+                    plan->gpus_per_node);
     if (plan->usd_per_gpu_hour > 0)
         g_string_append_printf(hardware, "; %.2f USD a GPU-hour", plan->usd_per_gpu_hour);
     if (plan->power_w_per_gpu > 0)
@@ -420,48 +430,13 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
     write_textbook(page, plan, out);
 }
 
-static void write_side_by_side(const PlanPage *page, GString *out)
-{
-    enum { COLUMNS = 9 };
-    static const char *const headers[COLUMNS] = {"GPU",       "GPUs",      "step", "MFU", "days",
-                                                 "effective", "GPU-hours", "USD",  "kWh"};
-    g_string_append(out, "\nSide by side\n");
-    OrrTable *table = orr_table_new(headers, COLUMNS);
-    for (int i = 0; i < page->count; i++) {
-        const Plan *plan = &page->plans[i];
-        const PlanPoint *point = point_at(plan, plan->chosen);
-        char cell[COLUMNS][ORR_TEXT_SIZE] = {{0}};
-        g_strlcpy(cell[1], "none", ORR_TEXT_SIZE);
-        if (point != NULL) {
-            report_page_whole(cell[1], point->gpus);
-            step_text(cell[2], point->step_s);
-            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
-            g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f", point->days);
-            if (point->effective.told)
-                g_snprintf(cell[5], ORR_TEXT_SIZE, "%.1f", point->effective.days);
-            report_page_whole(cell[6], point->gpu_hours);
-            if (point->usd > 0)
-                report_page_whole(cell[7], point->usd);
-            if (point->kwh > 0)
-                report_page_whole(cell[8], point->kwh);
-        }
-        g_autofree char *name = plan->cluster[0] != '\0'
-                                    ? g_strdup_printf("%s, %s", plan->accelerator, plan->cluster)
-                                    : g_strdup(plan->accelerator);
-        orr_table_row(table, (const char *[COLUMNS]){name, cell[1], cell[2], cell[3], cell[4], cell[5],
-                                                     cell[6], cell[7], cell[8]});
-    }
-    report_page_table(table, out, 2);
-    orr_table_free(table);
-}
-
 void plan_write_text(const PlanPage *page, GString *out)
 {
     plan_write_question(page, out);
     for (int i = 0; i < page->count; i++)
         write_plan(page, &page->plans[i], out);
     if (page->count > 1)
-        write_side_by_side(page, out);
+        plan_write_beside(page, out);
     g_string_append_c(out, '\n');
     if (page->partial)
         report_page_entry(out, "  Partial", LABEL_COLUMN,

@@ -36,6 +36,28 @@ static void write_degrees(OrrJsonWriter *w, const Spec *spec)
             search_axis_write(&axes[i], w, search_axis_member(&axes[i]), spec);
 }
 
+/* What only some scenarios tell: racks, terms of years, CO2, the interval of money and of days with failures. */
+static void write_paid(OrrJsonWriter *w, const PlanPoint *point)
+{
+    const double low = point->days_low / point->days, high = point->days_high / point->days;
+    if (point->days_high > 0 && point->effective.told) {
+        orr_jw_number(w, "effective_days_low", point->effective.days * low);
+        orr_jw_number(w, "effective_days_high", point->effective.days * high);
+    }
+    if (point->days_high > 0 && point->usd > 0 && !(point->committed_usd > 0)) {
+        orr_jw_number(w, "usd_low", point->usd * low);
+        orr_jw_number(w, "usd_high", point->usd * high);
+    }
+    if (point->committed_usd > 0)
+        orr_jw_number(w, "committed_usd", point->committed_usd);
+    if (point->co2_kg > 0)
+        orr_jw_number(w, "co2_kg", point->co2_kg);
+    if (point->racks > 0) {
+        orr_jw_number(w, "racks", point->racks);
+        orr_jw_int(w, "paid_gpus", point->paid_gpus);
+    }
+}
+
 static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint *point)
 {
     if (point == NULL) {
@@ -66,6 +88,7 @@ static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint 
         orr_jw_number(w, "gpu_hours", point->gpu_hours);
         write_positive(w, "usd", point->usd);
         write_positive(w, "kwh", point->kwh);
+        write_paid(w, point);
     }
     orr_jw_end(w, '}');
 }
@@ -93,11 +116,27 @@ static void write_json_textbook(OrrJsonWriter *w, const PlanTextbook *textbook)
     orr_jw_end(w, '}');
 }
 
+static void write_terms(OrrJsonWriter *w, const PlanTerms *terms)
+{
+    if (terms->name == NULL)
+        return;
+    orr_jw_begin(w, "terms", '{');
+    orr_jw_text(w, "name", terms->name);
+    write_positive(w, "years", terms->years);
+    orr_jw_bool(w, "paid_in_full", terms->paid_in_full);
+    orr_jw_end(w, '}');
+}
+
 static void write_json_plan(OrrJsonWriter *w, const Plan *plan)
 {
     orr_jw_begin(w, NULL, '{');
+    if (plan->name != NULL)
+        orr_jw_text(w, "name", plan->name);
+    write_terms(w, &plan->terms);
     orr_jw_text(w, "accelerator", plan->accelerator);
     orr_jw_text(w, "cluster", plan->cluster);
+    if (plan->framework != NULL)
+        orr_jw_text(w, "framework", plan->framework);
     if (plan->reason != NULL)
         orr_jw_text(w, "reason", plan->reason);
     orr_jw_int(w, "gpus_per_node", plan->gpus_per_node);
@@ -120,16 +159,16 @@ static bool write_json_row(OrrJsonWriter *w, const PlanPage *page, int index, in
 {
     const Plan *plan = &page->plans[index];
     const PlanPoint *point = point_at(plan, at);
-    OrrJsonDoc *scenario = page->source != NULL ? search_scenario(page->source, plan->asked, point->spec,
-                                                                  plan->cluster_json, error)
-                                                : NULL;
-    if (page->source != NULL && scenario == NULL)
+    const SpecSource *source = plan->source != NULL ? plan->source : page->source;
+    OrrJsonDoc *scenario =
+        source != NULL ? search_scenario(source, plan->asked, point->spec, plan->cluster_json, error) : NULL;
+    if (source != NULL && scenario == NULL)
         return false;
     orr_jw_begin(w, NULL, '{');
     orr_jw_int(w, "plan", index);
     orr_jw_bool(w, "answer", at == plan->chosen);
     orr_jw_int(w, "gpus", point->gpus);
-    write_positive(w, "power_w", plan_power_w(plan->asked, point->gpus));
+    write_positive(w, "power_w", point->power_w);
     orr_jw_number(w, "step_s", point->step_s);
     orr_jw_number(w, "mfu", point->mfu);
     orr_jw_number(w, "days", point->days);
@@ -249,6 +288,12 @@ static void write_csv_point(const Plan *plan, int index, OrrTable *table)
     g_ptr_array_add(cells, g_strdup(known ? report_memory_word(point->memory_verdict) : ""));
     g_ptr_array_add(cells, known ? report_configuration(point->spec) : g_strdup(""));
     add_number(cells, point->effective.days, point->effective.told);
+    g_ptr_array_add(cells, g_strdup(plan->name != NULL ? plan->name : ""));
+    g_ptr_array_add(cells, g_strdup(plan->framework != NULL ? plan->framework : ""));
+    add_number(cells, point->power_w, point->power_w > 0);
+    add_number(cells, point->committed_usd, point->committed_usd > 0);
+    add_number(cells, point->co2_kg, point->co2_kg > 0);
+    add_number(cells, point->racks, point->racks > 0);
     orr_table_row(table, (const char *const *)cells->pdata);
 }
 
@@ -272,7 +317,13 @@ void plan_write_csv(const PlanPage *page, GString *out)
                                          "global_batch",
                                          "memory_verdict",
                                          "configuration",
-                                         "effective_days"};
+                                         "effective_days",
+                                         "name",
+                                         "framework",
+                                         "power_w",
+                                         "committed_usd",
+                                         "co2_kg",
+                                         "racks"};
     g_autoptr(GPtrArray) headers = g_ptr_array_new_with_free_func(g_free);
     for (gsize i = 0; i < G_N_ELEMENTS(before); i++)
         g_ptr_array_add(headers, g_strdup(before[i]));

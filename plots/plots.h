@@ -69,12 +69,19 @@ typedef struct PlotScalingPoint {
     const char *name; /* of the series */
     int gpus;
     double days, mfu;
+    double days_low, days_high; /* 0: no interval */
+    double usd;                 /* 0: no price */
+    bool usd_fixed;             /* it does not go with the days */
     bool fits, chosen;
 } PlotScalingPoint;
 
 /* Days and MFU over GPU counts. deadline_days 0: none. */
 bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoint *points, int count,
                   const PlotTarget *target, GError **error);
+
+/* The same days against what they cost; nothing is drawn where no machine has a price. */
+bool plot_money(const char *title, double deadline_days, double budget_usd, const PlotScalingPoint *points,
+                int count, const PlotTarget *target, GError **error);
 
 /* A fabric as it is drawn: vertices where a layout puts them, links in straight pieces. */
 typedef struct PlotVertex {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "costmodel/lengths.h"
+#include "report/batches.h"
 #include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
@@ -145,6 +146,9 @@ static void write_campaign(OrrJsonWriter *w, const Report *report)
     write_positive(w, "gpu_hours", report->gpu_hours);
     write_positive(w, "usd", report->usd);
     write_positive(w, "kwh", report->kwh);
+    report_batches_json(report, w);
+    if (report->co2_kg > 0)
+        orr_jw_number(w, "co2_kg", report->co2_kg);
     if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
         orr_jw_number(w, "waiting_kwh", report->waiting_kwh);
 }

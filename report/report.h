@@ -121,6 +121,12 @@ typedef struct ReportInput {
     double eval_frac, skipped_frac; /* evaluation over training time; steps that train nothing */
 } ReportInput;
 
+/* A size of a step within training.batch_schedule. */
+typedef struct ReportBatch {
+    int global_batch, sequence_length;
+    double tokens, step_s, days;
+} ReportBatch;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -169,7 +175,10 @@ typedef struct Report {
                                        * where they are told */
     double epoch_rank_samples, epoch_steps, epoch_s; /* of training.samples: of a rank; 0: not given */
     double step_w, waiting_w; /* of all GPUs with hosts and PUE: over a step, and while none computes */
-    double waiting_kwh;       /* of kwh: beyond steps, at that power; 0 without effective days */
+    ReportBatch *batches; /* of training.batch_schedule, by time, the run's own last; NULL: there is none */
+    int batch_count;
+    double co2_kg;      /* of kwh; 0: cluster.co2_g_per_kwh is not given */
+    double waiting_kwh; /* of kwh: beyond steps, at that power; 0 without effective days */
     ReportEffective effective;
     ReportJitter jitter;
     ReportMeasured measured;
@@ -207,6 +216,10 @@ int64_t report_late_like(const Report *report, int64_t even_ps);
 /* Power of a step, and with tokens the days, GPU-hours, money and energy of computing: from the Spec, gpus, tokens_per_s,
  * bubble_frac, step_ps and late_ps. */
 void report_costs_fill(Report *report);
+/* Energy, and with it money (`hours_usd`: of the GPU-hours) and CO2. */
+void report_energy_fill(Report *report, double hours_usd, double kwh);
+/* Money of the GPU-hours alone. */
+double report_hours_usd(const Report *report);
 
 /* The step that was simulated: nothing makes it late. */
 static inline int64_t report_ideal_ps(const Report *report)

@@ -188,6 +188,19 @@ static bool stretch(const ReportOptions *options, OrrArena *arena, Report *repor
     return true;
 }
 
+double report_hours_usd(const Report *report)
+{
+    return report->usd - report->kwh * report->spec->cluster.usd_per_kwh;
+}
+
+void report_energy_fill(Report *report, double hours_usd, double kwh)
+{
+    const SpecCluster *cluster = &report->spec->cluster;
+    report->kwh = kwh;
+    report->usd = hours_usd + kwh * cluster->usd_per_kwh;
+    report->co2_kg = report->kwh * cluster->co2_g_per_kwh / 1000;
+}
+
 void report_costs_fill(Report *report)
 {
     const Spec *spec = report->spec;
@@ -202,8 +215,8 @@ void report_costs_fill(Report *report)
                  busy = (double)report_ideal_ps(report) / (double)report->step_ps;
     report->days = hours / 24;
     report->gpu_hours = hours * report->gpus;
-    report->usd = report->gpu_hours * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
-    report->kwh = hours * (busy * report->step_w + (1 - busy) * report->waiting_w) / 1000;
+    report_energy_fill(report, report->gpu_hours * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR),
+                       hours * (busy * report->step_w + (1 - busy) * report->waiting_w) / 1000);
 }
 
 /* Samples are dealt so that every rank has as many, some twice, and the last step may have fewer.

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "costmodel/lengths.h"
 #include "costmodel/ops.h"
+#include "report/batches.h"
 #include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
@@ -351,11 +352,14 @@ static void write_training(const Report *report, GString *out)
     if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
         g_string_append_printf(line, " (%s while GPUs wait between steps)",
                                report_page_whole(text, report->waiting_kwh));
+    if (report->co2_kg > 0)
+        g_string_append_printf(line, ", %s kg of CO2", report_page_whole(text, report->co2_kg));
     if (report->usd > 0.0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
     g_string_append_c(out, '\n');
     report_page_entry(out, "Whole run", LABEL_COLUMN, line->str);
+    report_batches_text(report, LABEL_COLUMN, out);
     report_effective_text(&report->effective, out);
 }
 

@@ -31,7 +31,7 @@ static bool from_run(const SearchResult *result, const Spec *spec, const SearchR
     return result->assumed == NULL || answer_live(result->assumed, "search", arena, report, NULL);
 }
 
-/* Kinds of nodes idle differently, and one's own runs know steps by their parts. */
+/* A growing batch has steps of its own, kinds of nodes idle differently, and one's own runs know steps by their parts. */
 static bool asked_again(const SearchResult *result, const Spec *spec, OrrArena *arena, Report *report)
 {
     const AnswerAsk ask = {.run = {.analytic = true},
@@ -52,7 +52,8 @@ SearchCampaign search_campaign(const SearchResult *result, const SearchRun *run)
     OrrArena *arena = orr_arena_new();
     Report report;
     search_point_dealt(result->space, run->id, spec);
-    const bool whole = spec->cluster.group_count > 0 || result->own_count > 0;
+    const bool whole =
+        spec->cluster.group_count > 0 || spec->training.batches_count > 0 || result->own_count > 0;
     if (whole ? asked_again(result, spec, arena, &report) : from_run(result, spec, run, arena, &report)) {
         out.days = report.days;
         out.gpu_hours = report.gpu_hours;

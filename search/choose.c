@@ -35,6 +35,8 @@ static bool choose_freely(const Spec *spec, const SearchChoosing *how, Spec *ret
                                    .best_only = true,
                                    .ideal = true,
                                    .by = how->by,
+                                   .team = how->team,
+                                   .jobs = how->jobs,
                                    .assumed = how->assumed,
                                    .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
     SearchResult result;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "base/team.h"
 #include "search/goal.h"
 #include "spec/spec.h"
 
@@ -26,6 +27,8 @@ bool search_choose_reserved(const Spec *spec, double reserve_bytes, const OrrSto
 typedef struct SearchChoosing {
     double reserve_bytes;
     const OrrStop *stop;            /* may be NULL */
+    const OrrTeam *team;            /* that chooses together; NULL: this process alone */
+    int jobs;                       /* threads; 0: all cores */
     SearchFor by;                   /* what is best */
     const CampaignAssumed *assumed; /* as in SearchOptions; unread where the step decides */
 } SearchChoosing;

@@ -48,6 +48,12 @@ bool search_goal_check(SearchFor kind, const Spec *spec, int own_count, GError *
             "for %s: own runs correct each layout by a factor of its own, so that no bound holds; "
             "leave them out, or decide by step",
             word);
+    if (spec->training.batches_count > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "for %s: training.batch_schedule has steps of other sizes, for which no bound holds; decide by "
+            "step, whose answer tells its days",
+            word);
     if (!(spec->training.tokens > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "for %s: training.tokens is not given, so that the training has no end; give it, as "
@@ -121,12 +127,16 @@ SearchGoal search_goal_of(SearchFor kind, const SearchSpace *space, const Campai
     const double seconds = steps * stretch * SHAVED;
     if (kind == SEARCH_FOR_DAYS)
         goal.held = seconds / DAY_S;
-    else if (kind == SEARCH_FOR_COST)
-        goal.held = seconds / 3600 * gpus * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
     else
         goal.held = seconds * waiting_w / KWH_JOULES;
-    if (kind == SEARCH_FOR_ENERGY && spec->cluster.group_count == 0)
+    if (kind != SEARCH_FOR_DAYS && spec->cluster.group_count == 0)
         goal.working = fmax(0, most_w - waiting_w) * steps / KWH_JOULES * SHAVED;
+    if (kind == SEARCH_FOR_COST) {
+        const double usd_per_kwh = spec->cluster.usd_per_kwh;
+        goal.held = seconds / 3600 * gpus * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR) +
+                    goal.held * usd_per_kwh;
+        goal.working *= usd_per_kwh;
+    }
     return goal;
 }
 

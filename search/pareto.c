@@ -59,19 +59,16 @@ static void list_machines(const Spec *const *kinds, int count, SearchPareto *fro
     }
 }
 
-/* Effective over compute days of the whole run, less 1; 0 where no failures are modelled, or their days are not known. */
-static double beyond_computing(const SearchMachine *machine, const SearchRun *run)
-{
-    const SearchCampaign campaign = search_campaign(&machine->result, run);
-    return isnan(campaign.effective_days) ? 0 : campaign.effective_days / campaign.days - 1;
-}
-
 static SearchParetoPoint point_of(SearchPareto *front, int index, const SearchRun *run)
 {
     const SearchMachine *machine = &front->machines[index];
-    const double beyond = beyond_computing(machine, run);
+    const SearchCampaign campaign = search_campaign(&machine->result, run);
+    const double beyond = isnan(campaign.effective_days) ? 0 : campaign.effective_days / campaign.days - 1;
+    const double steps = campaign.days * 86400 / ((double)run->step_ps * 1e-12),
+                 electricity = steps > 0 ? campaign.kwh / steps * machine->spec->cluster.usd_per_kwh : 0;
     const double gpu_s = (double)run->step_ps * 1e-12 * spec_gpus(machine->spec) * (1 + beyond);
-    const double usd = gpu_s / 3600 * report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR);
+    const double usd =
+        gpu_s / 3600 * report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR) + electricity;
     front->effective = front->effective || beyond > 0;
     return (SearchParetoPoint){index, run, front->priced ? usd : gpu_s, beyond};
 }

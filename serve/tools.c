@@ -101,6 +101,7 @@ static const ServeTool tools[] = {
           LIST("gpus", "--gpus", "Counts of GPUs to try, as [512, 1024]."),
           LIST("clusters", "--cluster", "Clusters to set side by side, each NAME or NAME@USD an hour."),
           LIST("accelerators", "--accelerator", "GPUs to set side by side, each NAME or NAME@USD an hour."),
+          LIST("frameworks", "--framework", "Training programs to set side by side, on each machine."),
           RESERVE, OWN_RUNS},
      .labels = {{"", "predicted", PREDICTED},
                 {"tokens", "given", FIELDS},

@@ -33,7 +33,7 @@ typedef struct ServeLabel {
     const char *source;
 } ServeLabel;
 
-enum { SERVE_MOST_ARGUMENTS = 12, SERVE_MOST_LABELS = 8 };
+enum { SERVE_MOST_ARGUMENTS = 14, SERVE_MOST_LABELS = 8 };
 
 typedef struct ServeTool {
     const char *name, *title, *help;

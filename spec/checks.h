@@ -43,6 +43,9 @@ bool spec_check_lengths(const Check *check);
 void spec_complete_task(Spec *spec);
 bool spec_check_freeze(const Check *check);
 
+/* spec/fields_batches.c: training.batch_schedule. */
+bool spec_check_batches(const Check *check);
+
 /* spec/check_tiles.c: parallel.weight_tiles, training.mlp_tiles. */
 bool spec_check_tiles(const Check *check);
 

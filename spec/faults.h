@@ -35,6 +35,7 @@ typedef struct SpecFaults {
     char name[SPEC_NAME_SIZE];
     double gpu_mtbf_s, gpu_memory_mtbf_s;                /* of one GPU */
     double node_mtbf_s, network_mtbf_s, software_mtbf_s; /* of one node */
+    double spot_mtbf_s;                                  /* until one is taken back by who lends it */
     double rack_mtbf_s, pod_mtbf_s;                      /* of one that takes all its nodes with it */
     int rack_nodes, pod_nodes;
     double failures_s[SPEC_MOST_FAILURES]; /* a node fails at these times, and nothing else does */

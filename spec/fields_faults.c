@@ -87,6 +87,9 @@ static const SpecField faults_fields[] = {
     MTBF(network_mtbf_s,
          "Mean time between failures of one node's NICs, cables and share of switches; 0: none."),
     MTBF(software_mtbf_s, "Mean time between crashes of software on one node, which stays; 0: none."),
+    MTBF(spot_mtbf_s,
+         "Mean time until whoever lends one node (spot, preemptible) takes it back; 0: never. The job gets "
+         "another one as behind a failure."),
     MTBF(rack_mtbf_s, "Mean time between failures of one rack, with all its nodes; 0: none."),
     SPEC_F_INT(SpecFaults, rack_nodes, 1, 1e5, "4", 0, "Nodes of a rack."),
     MTBF(pod_mtbf_s, "Mean time between failures of one pod, with all its nodes; 0: none."),

@@ -234,6 +234,13 @@ static const SpecField cluster_fields[] = {
          "What stays in a pod is as fast as ever."},
     SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,
                   "Price of a GPU hour; 0: not given."),
+    SPEC_F_DOUBLE(SpecCluster, usd_per_kwh, ORR_UNIT_USD, 0, 1e3, "0", 0,
+                  "Price of a kWh that is paid beside usd_per_gpu_hour, as for hardware of one's own; 0: the "
+                  "hour's price holds it. Loops over several models do not count it."),
+    SPEC_F_DOUBLE(SpecCluster, co2_g_per_kwh, ORR_UNIT_NONE, 0, 1e4, "0", 0,
+                  "Grams of CO2 of a kWh of the region's electricity; 0: not given."),
+    SPEC_F_INT(SpecCluster, rack_gpus, 0, 65536, "0", 0,
+               "GPUs of a rack, which plan --whole-racks rents, powers and pays as a whole; 0: not given."),
     SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0, "Facility power over IT power."),
     SPEC_F_DOUBLE(SpecCluster, host_power_w_per_gpu, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "CPU, network cards and fans, per GPU."),

@@ -76,6 +76,9 @@ extern const SpecTable spec_table_engine;
     }
 bool spec_read_source(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
+/* spec/fields_batches.c: training.batch_schedule; `target` is a SpecTraining. */
+bool spec_read_batches(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_recipe_ops.c: the list "ops" of a recipe; `target` is a SpecRecipeOps. */
 extern const SpecTable spec_table_recipe_op;
 bool spec_read_recipe_ops(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

@@ -223,6 +223,18 @@ static const SpecField training_fields[] = {
         "What micro_batch \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    {.key = "batch_schedule",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = spec_read_batches,
+     .absent_text = "none",
+     .form = "a list of entries like {\"global_batch\": 512, \"tokens\": 10e9}",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":16}",
+     .help =
+         "Batches, and lengths of sequences, before global_batch and sequence_length, each for its tokens "
+         "(or "
+         "samples); by N: growing by N sequences. Days, costs and campaigns count them; the step is that of "
+         "the run's own batch."},
     SPEC_F_DOUBLE(SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
                   "Sequences of an epoch. The report then has the steps and time of an epoch. Every "
                   "data-parallel rank gets equally many, some twice. 0: not given."),

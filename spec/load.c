@@ -301,6 +301,15 @@ bool spec_load_json(const OrrJson *scenario, const char *where, const char *cons
     return ok;
 }
 
+bool spec_load_again(const SpecSource *source, const char *where, const char *const *sets, Spec *ret_spec,
+                     SpecSource *ret_source, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_parse(source->resolved, strlen(source->resolved), where, error);
+    const bool ok = doc != NULL && load(doc, where, source->folder, sets, true, ret_spec, ret_source, error);
+    orr_json_free(doc);
+    return ok;
+}
+
 /* --- a role --- */
 
 /* Keys of `part` in place of those of `doc`; a layout and a model are whole, as parts of two make neither. */

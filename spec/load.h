@@ -34,6 +34,10 @@ bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, 
 bool spec_load_json(const OrrJson *scenario, const char *where, const char *const *sets, bool allow_auto,
                     Spec *ret_spec, SpecSource *ret_source, GError **error);
 
+/* The scenario that `source` was loaded with once more, with further `sets`; fields may be "auto". */
+bool spec_load_again(const SpecSource *source, const char *where, const char *const *sets, Spec *ret_spec,
+                     SpecSource *ret_source, GError **error);
+
 /* A role of the scenario's loop, as a scenario: the one that `source` was loaded with, without its `workload`, and with what
  * the role says in place of it; `nodes` (0: the scenario's own) of the cluster. Its batch is one sequence for each GPU. */
 bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const char *where, Spec *ret_spec,

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spec/batches.h"
 #include "spec/network.h"
 #include "spec/generation.h"
 #include "spec/kernel_model.h"
@@ -159,7 +160,10 @@ typedef struct SpecCluster {
     SpecTopology topology;
     double oversubscription;         /* 1: full bisection */
     double usd_per_gpu_hour;         /* 0: not given */
+    double usd_per_kwh;              /* of what is drawn, beside that price; 0: it is in it */
+    double co2_g_per_kwh;            /* of the region's electricity; 0: not given */
     double pue;                      /* facility power over IT power */
+    int rack_gpus;                   /* GPUs of a rack; 0: not given */
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
@@ -202,9 +206,11 @@ typedef struct SpecTraining {
     int micro_batch_preferred;   /* of a framework's recipe, where micro_batch is "auto"; 0: none */
     int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens;               /* of the whole training run; 0: not given */
-    double samples;              /* sequences of an epoch; 0: not given */
-    double epochs;               /* of the whole run, where `tokens` is not given; 0: not given */
-    double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
+    int batches_count;           /* entries that go before global_batch and sequence_length; 0: none */
+    SpecBatches batches[SPEC_MOST_BATCHES];
+    double samples;            /* sequences of an epoch; 0: not given */
+    double epochs;             /* of the whole run, where `tokens` is not given; 0: not given */
+    double skipped_steps_frac; /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
     int mlp_tiles; /* parts of the sequence that an MLP runs one after the other */

@@ -90,15 +90,18 @@ def _several(values: Any) -> Optional[List[Any]]:
 def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
          power_mw: Optional[float] = None, gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
          accelerators: "str | Sequence[str] | None" = None, clusters: "str | Sequence[str] | None" = None,
-         by: Optional[str] = None, memory_reserve: Optional[str] = None, own_runs: Optional[str] = None,
-         progress: bool = False, **fields: Any) -> Plan:
+         frameworks: "str | Sequence[str] | None" = None, machines: Optional[str] = None,
+         whole_racks: bool = False, by: Optional[str] = None,
+         memory_reserve: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False,
+         **fields: Any) -> Plan:
     """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs. `by`: the count with
-    the least "days", "cost" or "energy" of those that keep what is asked."""
+    the least "days", "cost" or "energy" of those that keep what is asked; `machines`: a file of machines with their prices."""
     with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
             "deadline": deadline, "budget_usd": budget_usd, "power_mw": power_mw, "for": by, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
-            "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve,
+            "accelerators": _several(accelerators), "clusters": _several(clusters),
+            "frameworks": _several(frameworks), "machines": machines, "whole_racks": whole_racks, "memory_reserve": memory_reserve,
             "own_runs": own_runs})))
 
 

@@ -236,7 +236,7 @@ static void test_glossary(void)
                 {"energy", "kWh"},
                 {"MW", "PUE"},
                 {"trace", "perfetto"},
-                {"spot", "faults.node_mtbf_s"}};
+                {"spot", "faults.spot_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
         cli_assert_done(&run, rows[i].word);

@@ -1,11 +1,10 @@
-/* tests/cli/test_cli_planning.c - plan, compare, sweep, export and import as users and scripts meet them. */
+/* tests/cli/test_cli_planning.c - compare, sweep, export and import as users and scripts meet them. */
 #include <math.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "tests/cli/runner.h"
 
-#define PLAN    "scenarios/examples/plan-sc21-175b.json"
 #define EXAMPLE "scenarios/examples/gpt3-175b.json"
 
 static OrrJsonDoc *parse(const char *text)
@@ -29,106 +28,6 @@ static int lines(const char *text)
     for (const char *c = text; *c != '\0'; c++)
         count += *c == '\n';
     return count;
-}
-
-/* --- plan --- */
-
-static void test_plan_formats(void)
-{
-    g_autofree char *path = cli_source(PLAN);
-    const char *const deadline = "30 days";
-    CliRun text = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--parameters", "175e9",
-                                          "--textbook-rate", "160 TFLOP/s"));
-    CliRun json = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--parameters", "175e9",
-                                          "--textbook-rate", "160 TFLOP/s", "--format", "json"));
-    CliRun csv = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--format", "csv"));
-    cli_assert_done(&text, "text");
-    cli_assert_done(&json, "json");
-    cli_assert_done(&csv, "csv");
-    g_assert_nonnull(strstr(text.out, "759.5, so 760 GPUs"));
-    OrrJsonDoc *doc = parse(json.out);
-    const OrrJson *plan = orr_json_first(member(orr_json_root(doc), "plans"));
-    g_assert_cmpfloat(orr_json_number(member(member(plan, "textbook"), "gpus_rounded")), ==, 760);
-    const OrrJson *answer = member(plan, "answer");
-    g_assert_cmpfloat(orr_json_number(member(answer, "effective_days")), <=, 30);
-    g_assert_cmpfloat(orr_json_number(member(answer, "days")), <,
-                      orr_json_number(member(answer, "effective_days")));
-    g_assert_cmpint(lines(csv.out), ==, 1 + orr_json_count(member(plan, "points")));
-    orr_json_free(doc);
-    cli_run_clear(&text);
-    cli_run_clear(&json);
-    cli_run_clear(&csv);
-}
-
-static void test_plan_side_by_side(void)
-{
-    g_autofree char *path = cli_source(PLAN);
-    g_autofree char *folder = cli_scratch_new();
-    CliRun run = cli_run(folder, CLI_WORDS("plan", path, "--cluster", "dgx-a100-80gb@1.5,dgx-h100@2.5",
-                                           "--accelerator", "h200-sxm5-141gb", "--gpus", "512..2048",
-                                           "--format", "json", "--plot", folder, "--quiet"));
-    cli_assert_done(&run, "side by side");
-    OrrJsonDoc *doc = parse(run.out);
-    const OrrJson *plans = member(orr_json_root(doc), "plans"), *plan = orr_json_first(plans);
-    g_assert_cmpint(orr_json_count(plans), ==, 3);
-    g_assert_cmpstr(orr_json_text(member(plan, "accelerator")), ==, "h200-sxm5-141gb");
-    plan = orr_json_next(plan);
-    g_assert_cmpfloat(orr_json_number(member(plan, "usd_per_gpu_hour")), ==, 1.5);
-    g_assert_cmpint(orr_json_count(member(plan, "points")), ==, 3);
-    g_assert_cmpint(cli_count_files(folder), ==, 2); /* scaling.csv, scaling.png */
-    orr_json_free(doc);
-    cli_run_clear(&run);
-    cli_scratch_free(g_steal_pointer(&folder));
-}
-
-/* A mixed cluster beside plain ones, on which what was to be dealt out is even: rows hold scenarios that run. */
-static void test_plan_mixed(void)
-{
-    g_autofree char *path = cli_source("scenarios/examples/mixed-llama3-8b.json");
-    g_autofree char *folder = cli_scratch_new(), *saved = g_build_filename(folder, "row.json", NULL);
-    static const char *const kinds[] = {NULL, "dgx-h100@2"};
-    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        CliRun plan = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "32", "--format", "json",
-                                              kinds[i] != NULL ? "--cluster" : NULL, kinds[i]));
-        cli_assert_done(&plan, "mixed");
-        OrrJsonDoc *doc = parse(plan.out);
-        const OrrJson *row = orr_json_first(member(orr_json_root(doc), "rows"));
-        g_autofree char *text = orr_json_dump(member(row, "scenario"));
-        g_file_set_contents(saved, text, -1, NULL);
-        CliRun run = cli_run(NULL, CLI_WORDS("run", saved, "--format", "json"));
-        cli_assert_done(&run, "row");
-        OrrJsonDoc *report = parse(run.out);
-        g_assert_cmpfloat(orr_json_number(member(orr_json_root(report), "step_s")), ==,
-                          orr_json_number(member(row, "step_s")));
-        orr_json_free(report);
-        orr_json_free(doc);
-        cli_run_clear(&run);
-        cli_run_clear(&plan);
-    }
-    CliRun budget = cli_run(NULL, CLI_WORDS("plan", path, "--budget-usd", "1e5"));
-    cli_assert_refused(&budget, "budget", "each entry of cluster.groups");
-    cli_run_clear(&budget);
-    cli_scratch_free(g_steal_pointer(&folder));
-}
-
-static void test_plan_refused(void)
-{
-    g_autofree char *path = cli_source(PLAN);
-    const struct {
-        const char *flag, *value, *expect;
-    } rows[] = {{"--deadline", "30 parsecs", "--deadline"},
-                {"--deadline", "-1", "--deadline"},
-                {"--budget-usd", "1e6", "usd_per_gpu_hour"},
-                {"--gpus", "many", "--gpus"},
-                {"--gpus", "1.5", "--gpus"},
-                {"--cluster", "dgx-a10", "dgx-a10"},
-                {"--accelerator", "h100-sxm5-80gb@free", "accelerator"},
-                {"--set", "training.tokens=0", "training.tokens"}};
-    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
-        CliRun run = cli_run(NULL, CLI_WORDS("plan", path, rows[i].flag, rows[i].value));
-        cli_assert_refused(&run, rows[i].value, rows[i].expect);
-        cli_run_clear(&run);
-    }
 }
 
 /* --- sweep --- */
@@ -404,7 +303,7 @@ static void test_run_effective(void)
 {
     static const char *const keys[] = {"compute_days",  "checkpoint_days", "failures_days",
                                        "restarts_days", "loading_days",    "waiting_days"};
-    g_autofree char *path = cli_source(PLAN);
+    g_autofree char *path = cli_source("scenarios/examples/plan-sc21-175b.json");
     CliRun lived = cli_run(NULL, CLI_WORDS("run", path, "--format", "json")),
            ideal = cli_run(NULL, CLI_WORDS("run", path, "--format", "json", "--ideal")),
            wrong = cli_run(NULL, CLI_WORDS("run", path, "--set", "faults=rsc-1", "--set",
@@ -468,10 +367,6 @@ static void test_jobs(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/cli/plan/formats", test_plan_formats);
-    g_test_add_func("/cli/plan/side-by-side", test_plan_side_by_side);
-    g_test_add_func("/cli/plan/mixed", test_plan_mixed);
-    g_test_add_func("/cli/plan/refused", test_plan_refused);
     g_test_add_func("/cli/sweep/rows", test_sweep);
     g_test_add_func("/cli/sweep/refused", test_sweep_refused);
     g_test_add_func("/cli/compare", test_compare);
