@@ -452,6 +452,7 @@ static bool put_training(const Export *export)
         put_placeholder(export, "mock-data", NULL);
         put_placeholder(export, "lr", "1.0e-4");
     }
+    megatron_put_ramp(export->spec, export->bridge, export->out);
     return true;
 }
 

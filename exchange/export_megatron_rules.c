@@ -154,3 +154,14 @@ void megatron_environment(const Spec *spec, Settings *out)
     else if (split && !spec->cluster.accelerator.generation.free_queues)
         settings_environment(out, "CUDA_DEVICE_MAX_CONNECTIONS", "1");
 }
+
+void megatron_put_ramp(const Spec *spec, bool bridge, Settings *out)
+{
+    const SpecTraining *training = &spec->training;
+    const SpecBatches *entry = &training->batches[0];
+    if (training->batches_count != 1 || entry->by == 0 || entry->sequence_length > 0 || bridge)
+        return;
+    g_autofree char *ramp = g_strdup_printf("%d %d %.0f", entry->global_batch, entry->by,
+                                            spec_batches_tokens(training, 0) / training->sequence_length);
+    settings_raw(out, "rampup-batch-size", ramp);
+}

@@ -204,6 +204,41 @@ static void take_batch(const MegatronNames *names)
     exchange_import_implied(import, "training.global_batch", batch);
 }
 
+/* "16 16 5859375": where a batch starts, by what it grows, over how many sequences. */
+static void take_ramp(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    const char *text = megatron_text(names, "rampup-batch-size", "train.rampup_batch_size");
+    int values[3] = {0}, count = 0;
+    g_auto(GStrv) words = g_strsplit_set(text != NULL ? text : "", " ,[]", -1);
+    for (char **word = words; *word != NULL; word++) {
+        gint64 value = 0;
+        const bool ok = g_ascii_string_to_signed(*word, 10, 1, 1000000000, &value, NULL);
+        if (ok && count < 3)
+            values[count] = (int)value;
+        count += (*word)[0] == '\0' ? 0 : ok ? 1 : 4;
+    }
+    const int whole = MAX(1, exchange_import_doc_int(import, "training.micro_batch", 1)) *
+                      MAX(1, exchange_import_data(import)),
+              room = exchange_import_doc_int(import, "training.global_batch", 0) - values[0];
+    if (text == NULL || strcmp(text, "null") == 0)
+        return;
+    if (count != 3 || room <= 0 || room % values[1] != 0 || values[0] % whole != 0 || values[1] % whole != 0)
+        exchange_import_warn(
+            import,
+            "rampup-batch-size: \"%.60s\" is no start, increment and samples that lead to the "
+            "global batch in whole micro-batches of all replicas; passed over",
+            text);
+    else if (exchange_import_at(import, "training.tokens") == NULL)
+        exchange_import_warn(import,
+                             "rampup-batch-size: without train-samples the run has no end; passed over");
+    else {
+        g_autofree char *schedule = g_strdup_printf("[{\"global_batch\": %d, \"by\": %d, \"samples\": %d}]",
+                                                    values[0], values[1], values[2]);
+        exchange_import_native(import, "training.batch_schedule", schedule);
+    }
+}
+
 void megatron_take_training(const MegatronNames *names)
 {
     ExchangeImport *import = names->import;
@@ -225,5 +260,6 @@ void megatron_take_training(const MegatronNames *names)
     const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
     if (count > 0 && sequence > 0 && *end == '\0')
         exchange_import_tokens(import, count * sequence);
+    take_ramp(names);
     take_framework(names);
 }

@@ -36,6 +36,8 @@ bool megatron_expert_overlaps(const Spec *spec);
 bool megatron_check(const Spec *spec, bool bridge, GError **error);
 /* CUDA_DEVICE_MAX_CONNECTIONS as those checks want it. */
 void megatron_environment(const Spec *spec, Settings *out);
+/* A batch that grows evenly, as flags have it; other schedules are several runs, which the report of what is lost tells. */
+void megatron_put_ramp(const Spec *spec, bool bridge, Settings *out);
 
 /* "needs Megatron-Core 0.12 or later (--recompute-modules)": the release that the newest of the options came with; NULL:
  * any since 0.5; g_free. */

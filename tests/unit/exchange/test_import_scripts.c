@@ -325,6 +325,35 @@ static void test_dumps(void)
     orr_json_free(doc);
 }
 
+#define RAMPED                                                                                               \
+    "run --num-layers 32 --hidden-size 512 --seq-length 1024 --micro-batch-size 2 --global-batch-size 512 "  \
+    "--rampup-batch-size "
+
+/* A batch that grows, where it leads to the run's own in whole micro-batches and the run has an end. */
+static void test_ramp(void)
+{
+    static const struct {
+        const char *script, *want, *said;
+    } rows[] = {
+        {RAMPED "32 16 100000 --train-samples 1000000",
+         "[{\"global_batch\":32,\"by\":16,\"samples\":100000}]", NULL},
+        {RAMPED "32 16 100000", "nothing", "without train-samples"},
+        {RAMPED "32 17 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "33 479 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "512 16 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "32 16 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "32 $BY 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "32 0 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        OrrJsonDoc *doc = import(rows[i].script, said);
+        assert_at(doc, "training.batch_schedule", rows[i].want);
+        g_assert_true(rows[i].said == NULL || strstr(said->str, rows[i].said) != NULL);
+        orr_json_free(doc);
+    }
+}
+
 /* A script of the shell that holds Python is a script of the shell. */
 static void test_python_inside(void)
 {
@@ -371,5 +400,6 @@ int main(int argc, char **argv)
     g_test_add_func("/import/dumps", test_dumps);
     g_test_add_func("/import/python", test_python);
     g_test_add_func("/import/python-inside", test_python_inside);
+    g_test_add_func("/import/ramp", test_ramp);
     return g_test_run();
 }
