@@ -10,6 +10,7 @@
 #include "costmodel/adapter.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
+#include "costmodel/ops_moe.h"
 
 /* Kernels of the router: softmax or sigmoid, top-k, two scatters, load-balancing loss with its log, counts of tokens
  * an expert and their sums over ranks. Bytes are of a logit, over all of them, reads
@@ -19,10 +20,7 @@
 #define ROUTING_BYTES            40
 #define ROUTING_BACKWARD_BYTES   24
 
-/* Fused permutation: a map of row numbers in two kernels, then the copy. */
-#define PERMUTE_KERNELS 3
-
-static bool dropless(const CostShape *shape)
+bool cost_moe_dropless(const CostShape *shape)
 {
     return shape->spec->model.moe.capacity_factor <= 0;
 }
@@ -45,13 +43,13 @@ static bool one_kernel(const CostShape *shape)
            strstr(execution->cuda_graph, "full_iteration") != NULL;
 }
 
-static double experts_of_rank(const CostShape *shape)
+double cost_moe_experts_of_rank(const CostShape *shape)
 {
     const Spec *spec = shape->spec;
     return (double)(spec->model.moe.experts + spec->parallel.expert_replicas) / spec->parallel.expert;
 }
 
-static double own_tokens(const CostShape *shape)
+double cost_moe_own_tokens(const CostShape *shape)
 {
     return shape->tokens / shape->tensor; /* whose routing this rank owns */
 }
@@ -59,14 +57,15 @@ static double own_tokens(const CostShape *shape)
 double cost_routed_rows(const CostShape *shape)
 {
     const SpecMoe *moe = &shape->spec->model.moe;
-    const double own = own_tokens(shape), factor = moe->capacity_factor > 0 ? moe->capacity_factor : 1;
+    const double own = cost_moe_own_tokens(shape),
+                 factor = moe->capacity_factor > 0 ? moe->capacity_factor : 1;
     return own * moe->top_k * factor * shape->spec->parallel.expert_tensor;
 }
 
 /* Fixed capacity pads every expert to the same rows; dropless experts take what comes. */
-static double load(const CostShape *shape)
+double cost_moe_load(const CostShape *shape)
 {
-    return dropless(shape) ? shape->expert_load : 1;
+    return cost_moe_dropless(shape) ? shape->expert_load : 1;
 }
 
 static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *ops)
@@ -135,7 +134,7 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
 {
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
-    const double own = own_tokens(shape), logits = own * moe->experts;
+    const double own = cost_moe_own_tokens(shape), logits = own * moe->experts;
     const bool fp32 = moe->router_fp32 && shape->element_bytes < 4;
     const int gemm = fp32 ? push_router_fp32(shape, pass, own, ops)
                           : cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden,
@@ -154,7 +153,7 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
         cost_keep(ops,
                   (CostTensor){"router logits and probabilities", 8 * logits, routing, .kept_by = routing});
     }
-    if (forward && dropless(shape) && !one_kernel(shape)) {
+    if (forward && cost_moe_dropless(shape) && !one_kernel(shape)) {
         ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
     }
 }
@@ -164,15 +163,15 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
 static double row_deviation(const CostShape *shape, double rows)
 {
     const SpecMoe *moe = &shape->spec->model.moe;
-    return dropless(shape) ? sqrt(rows * (1 - (double)moe->top_k / fmax(1, moe->experts))) : 0;
+    return cost_moe_dropless(shape) ? sqrt(rows * (1 - (double)moe->top_k / fmax(1, moe->experts))) : 0;
 }
 
 /* One product for each of the rank's experts. */
 static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, double in,
                             double out)
 {
-    const double experts = experts_of_rank(shape), even = cost_routed_rows(shape) / experts;
-    const double rows = even * load(shape);
+    const double experts = cost_moe_experts_of_rank(shape), even = cost_routed_rows(shape) / experts;
+    const double rows = even * cost_moe_load(shape);
     int gemm;
     if (pass == COST_BACKWARD_WEIGHT) {
         gemm = cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows},
@@ -194,7 +193,8 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
     }
     CostOp *op = &ops->op[gemm];
     op->full_flops = 2 * even * in * out * experts;
-    op->model_flops = op->full_flops / (dropless(shape) ? 1 : shape->spec->model.moe.capacity_factor);
+    op->model_flops =
+        op->full_flops / (cost_moe_dropless(shape) ? 1 : shape->spec->model.moe.capacity_factor);
     op->u.gemm.grouped = experts > 1 && !one_kernel(shape);
     op->u.gemm.row_deviation = row_deviation(shape, rows);
     op->host_kernels = op->u.gemm.grouped ? (int)experts - 1 : 0;
@@ -209,7 +209,7 @@ static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass
     cost_push_cast(shape, ops, COST_MODULE_MOE, pass, in, out, COST_GATHERED_NOTHING);
     CostOp *cast = ops->count > before ? &ops->op[ops->count - 1] : NULL;
     if (cast != NULL && !one_kernel(shape)) { /* behind a maximum, if any */
-        cast->kernels *= (int)fmax(1, experts_of_rank(shape));
+        cast->kernels *= (int)fmax(1, cost_moe_experts_of_rank(shape));
     }
 }
 
@@ -232,7 +232,8 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
         return;
     }
     cost_push_activation(shape, ops, pass, module, elements);
-    if (pass == COST_BACKWARD_INPUT) { /* of the probabilities: sums over what the activation read */
+    if (pass == COST_BACKWARD_INPUT &&
+        !cost_moe_weighs_returned(shape)) { /* of the probabilities: sums over what the activation read */
         const double read = shape->spec->model.gated_mlp ? 3 : 2;
         cost_push_memory(ops, "probability grad", module, COST_MEMORY_NORM, elements,
                          (CostMoved){.read = shape->element_bytes * read}, 1);
@@ -247,130 +248,11 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
     const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
     const bool lands_padded =
         shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
-    if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
-        shape->spec->execution.framework.experts.pads_expert_rows) {
+    if (pass != COST_BACKWARD_WEIGHT && narrow && cost_moe_dropless(shape) && !one_kernel(shape) &&
+        !lands_padded && shape->spec->execution.framework.experts.pads_expert_rows) {
         cost_push_memory(ops, name, COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE, elements,
                          cost_both_ways(shape->element_bytes, shape->element_bytes), 1);
     }
-}
-
-static CostCollective all_to_all(const CostGroup *of, double sent_bytes, int ranks, int per_domain)
-{
-    return (CostCollective){.op = COST_ALL_TO_ALL,
-                            .bytes = sent_bytes * ranks / fmax(1, ranks - 1),
-                            .group = cost_group_among(of, ranks, per_domain)};
-}
-
-/* One way of the exchange. A single all-to-all; or, where rows cross the NIC and then scale-up links, one collective
- * for each: at once for DeepEP and HybridEP, which forward while they receive, one after the other else. */
-static void push_exchange(const CostShape *shape, CostOps *ops, const char *name, double row_bytes)
-{
-    const Spec *spec = shape->spec;
-    const SpecMoe *moe = &spec->model.moe;
-    const CostGroup group = shape->expert_group;
-    const double factor = moe->capacity_factor > 0 ? moe->capacity_factor : load(shape);
-    const CostExchange exchange = cost_moe_exchange(spec, &group, own_tokens(shape) * factor, row_bytes);
-    const int nodes = cost_group_domains(&group), inside_ranks = (group.ranks + nodes - 1) / nodes;
-    if (group.ranks < 2) {
-        return;
-    }
-    if (spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL) {
-        cost_push_collective(ops, name, COST_MODULE_MOE, COST_ALL_TO_ALL,
-                             own_tokens(shape) * factor * moe->top_k * row_bytes, group, COST_COMM_EXPERT,
-                             -1);
-        return;
-    }
-    int across = -1;
-    if (nodes > 1) {
-        const CostCollective net = all_to_all(&group, exchange.scale_out_bytes, nodes, 1);
-        cost_push_collective(ops, name, COST_MODULE_MOE, net.op, net.bytes, net.group, COST_COMM_EXPERT, -1);
-        across = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HIERARCHICAL ? -1 : ops->count - 1;
-    }
-    if (inside_ranks > 1) {
-        const CostCollective inside = all_to_all(&group, exchange.scale_up_bytes, inside_ranks, inside_ranks);
-        cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group,
-                             COST_COMM_EXPERT, across);
-    }
-}
-
-/* What an all-to-all needs besides the rows: how many go where, gathered before them, and their probabilities, which
- * travel apart. Source: [MegatronMoE] MoEAlltoAllTokenDispatcher */
-static void push_counts(const CostShape *shape, CostOps *ops, CostPass pass)
-{
-    const Spec *spec = shape->spec;
-    if (spec->parallel.moe_dispatcher != SPEC_DISPATCHER_ALLTOALL || shape->expert_group.ranks < 2) {
-        return;
-    }
-    if (pass == COST_FORWARD && dropless(shape)) {
-        cost_push_collective(ops, "rows of experts", COST_MODULE_MOE, COST_ALL_GATHER,
-                             4.0 * spec->model.moe.experts * shape->expert_group.ranks, shape->expert_group,
-                             COST_COMM_EXPERT, -1);
-    }
-    const double factor = dropless(shape) ? load(shape) : spec->model.moe.capacity_factor;
-    cost_push_collective(ops, "probabilities", COST_MODULE_MOE, COST_ALL_TO_ALL,
-                         own_tokens(shape) * factor * spec->model.moe.top_k * 4, shape->expert_group,
-                         COST_COMM_EXPERT, -1);
-}
-
-/* Rows padded to a capacity come in equal pieces, so Megatron orders them by expert as a view: rank and expert change
- * places, and PyTorch copies what is no longer in one piece, an element at a time.
- * Source: [MegatronMoE] token_dispatcher.py (drop_and_pad), [PyTorchEager] Loops.cuh */
-static bool reorders_view(const CostShape *shape)
-{
-    const SpecExecution *execution = &shape->spec->execution;
-    return !dropless(shape) && !execution->compiled &&
-           shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL;
-}
-
-#define PERMUTE_BLOCK                                                                                        \
-    1024 /* elements of the hidden size that a walk serves, the most that its tuning tries */
-
-/* Until release 2.6 a block of Transformer Engine's permutation looks at every expert to find the few of its token, for
- * each piece of the hidden size anew; only the gradient of weighed rows looks once.
- * Source: [TransformerEngine] triton/permutation.py of 2.3, pull request 1927 */
-static void walk_experts(const CostShape *shape, CostOps *ops, CostPass pass, bool spreads)
-{
-    const bool once = pass == COST_BACKWARD_INPUT && spreads;
-    if (shape->spec->execution.framework.experts.permute_walks_experts) {
-        CostOp *op = &ops->op[ops->count - 1];
-        op->u.memory.walks = own_tokens(shape);
-        op->u.memory.walk_loads =
-            shape->spec->model.moe.experts * (once ? 1 : ceil(shape->hidden / PERMUTE_BLOCK));
-    }
-}
-
-/* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of
- * experts on the other side where a rank has several. DeepEP and HybridEP: received tokens to rows, a pass of its own
- * (HybridEP's is a plain copy, 16 bytes a thread) unless HybridEP is asked to fuse it. Source: [DeepEP] csrc/hybrid_ep/extension/permute.cu, [MegatronMoE] fused_a2a.py
- *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP, HybridEP 1 + u    rows; u = unique rows over rows */
-static void push_permute(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, bool spreads)
-{
-    const Spec *spec = shape->spec;
-    const SpecMoe *moe = &spec->model.moe;
-    const CostExchange exchange = cost_moe_exchange(spec, &shape->expert_group, own_tokens(shape), 1);
-    const double rows = own_tokens(shape) * moe->top_k * load(shape),
-                 unique = exchange.received_rows * load(shape);
-    const double row_bytes = shape->hidden * shape->element_bytes;
-    const bool several = experts_of_rank(shape) > 1 && spec->parallel.expert > 1;
-    double few = rows / moe->top_k, again = several ? rows : 0;
-    int kernels = PERMUTE_KERNELS + (several ? PERMUTE_KERNELS : 0);
-    const bool hybrid = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP;
-    if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
-        few = unique, again = 0, kernels = PERMUTE_KERNELS;
-    }
-    if (again > 0 && reorders_view(shape)) {
-        cost_push_by_element(ops, "reorder", COST_MODULE_MOE,
-                             again * shape->hidden * spec->parallel.expert_tensor, 1,
-                             cost_both_ways(shape->element_bytes, shape->element_bytes), 1);
-        again = 0, kernels = PERMUTE_KERNELS;
-    }
-    cost_push_memory(ops, name, COST_MODULE_MOE,
-                     hybrid && spec->parallel.expert > 1 ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_PERMUTE,
-                     row_bytes * spec->parallel.expert_tensor,
-                     spreads ? cost_both_ways(few + again, rows + again)
-                             : cost_both_ways(rows + again, few + again),
-                     kernels);
-    walk_experts(shape, ops, pass, spreads);
 }
 
 /* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4
@@ -385,7 +267,8 @@ static double dispatch_bytes(const CostShape *shape, CostPass pass)
 static void push_slices(const CostShape *shape, CostOps *ops, const char *name, CostCollectiveOp op)
 {
     cost_push_collective(ops, name, COST_MODULE_MOE, op,
-                         cost_routed_rows(shape) * load(shape) * shape->hidden * shape->element_bytes,
+                         cost_routed_rows(shape) * cost_moe_load(shape) * shape->hidden *
+                             shape->element_bytes,
                          cost_group(shape->spec, COST_RANKS_EXPERT_TENSOR), COST_COMM_EXPERT, -1);
 }
 
@@ -430,7 +313,7 @@ static void push_stash(const CostShape *shape, CostOps *ops, CostPass pass, doub
 {
     const SpecExecution *execution = &shape->spec->execution;
     if (pass != COST_BACKWARD_WEIGHT && execution->framework.experts.paged_stash && fused_mlp(shape) &&
-        dropless(shape) && strstr(execution->cuda_graph, "full_iteration") != NULL) {
+        cost_moe_dropless(shape) && strstr(execution->cuda_graph, "full_iteration") != NULL) {
         const double each = kept_row_bytes(shape, f);
         cost_push_memory(ops, "stash", COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE, rows,
                          cost_both_ways(each, each), 5);
@@ -453,16 +336,17 @@ static void keep_tensors(const CostShape *shape, const ExpertOps *at, double row
 void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const double rows = cost_routed_rows(shape) * load(shape);
+    const double rows = cost_routed_rows(shape) * cost_moe_load(shape),
+                 room = rows * cost_moe_buffer_frac(shape);
     const double f = (double)model->moe.expert_ffn_hidden / shape->spec->parallel.expert_tensor;
     const bool weight = pass == COST_BACKWARD_WEIGHT;
     ExpertOps at;
     push_router(shape, pass, input, ops);
     push_shared_experts(shape, pass, ops);
     if (!weight) {
-        push_counts(shape, ops, pass);
-        push_permute(shape, ops, "permute", pass, true);
-        push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
+        cost_push_row_counts(shape, ops, pass);
+        cost_push_permute(shape, ops, "permute", pass, true);
+        cost_push_row_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
     push_padding(shape, ops, "pad rows", pass, rows * shape->hidden);
@@ -472,22 +356,22 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
                      casts_inside ? 0 : rows * (model->gated_mlp ? 2 * f : f));
     at.in = push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
     ops->op[at.in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape, rows, f) : 0;
-    push_expert_activation(shape, ops, pass, rows * f);
+    push_expert_activation(shape, ops, pass, room * f);
     at.activation = ops->count - 1; /* or the product that activates in its epilogue */
     push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);
     at.out = push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
     fuse_products(shape, ops, pass, (const int[]){at.in, at.out}, rows * f);
     if (pass == COST_FORWARD) {
-        keep_tensors(shape, &at, rows, f, ops);
+        keep_tensors(shape, &at, room, f, ops);
     }
     if (eager_bias(shape)) {
-        cost_push_output_bias(shape, ops, pass, rows * shape->hidden, experts_of_rank(shape));
+        cost_push_output_bias(shape, ops, pass, rows * shape->hidden, cost_moe_experts_of_rank(shape));
     }
     push_stash(shape, ops, pass, rows, f);
     push_padding(shape, ops, "unpad rows", pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
-        push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);
-        push_permute(shape, ops, "unpermute", pass, false);
+        cost_push_row_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);
+        cost_push_permute(shape, ops, "unpermute", pass, false);
     }
 }

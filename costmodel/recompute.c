@@ -130,9 +130,9 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
 
 /* The first op of a layer that no tensor of its backward depends on: behind the last that writes one, and what its reader
  * does first (casts). So without dropout a dense MLP's output linear and what follows do not run again. Combining experts
- * needs their outputs, for the gradient of the weights. Tiles of an MLP are one function, whose input is kept as it returns.
+ * needs their outputs, for the gradient of the weights; by masks it is the last product, and keeps them itself. Tiles of an MLP are one function, whose input is kept as it returns.
  * Source: [PyTorchCheckpoint] */
-static int first_not_needed(const CostOps *forward, bool tiled)
+static int first_not_needed(const CostOps *forward, bool tiled, bool masked)
 {
     int first = 0;
     for (int i = 0; i < forward->kept_count; i++) {
@@ -141,7 +141,7 @@ static int first_not_needed(const CostOps *forward, bool tiled)
     }
     for (int i = 0; i < forward->count; i++) {
         const CostModule module = forward->op[i].module;
-        if (module == COST_MODULE_MOE) {
+        if (module == COST_MODULE_MOE && !masked) {
             return forward->count;
         }
         if (tiled && (module == COST_MODULE_MLP_LINEAR || module == COST_MODULE_MLP_ACTIVATION)) {
@@ -156,9 +156,10 @@ bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRe
     if (extent == COST_RECOMPUTE_OP_SOME) {
         return cost_recomputes_op(spec, forward, index);
     }
-    const bool early = spec->execution.framework.kernels.recompute_stops_early;
+    const bool early = spec->execution.framework.kernels.recompute_stops_early,
+               masked = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ONE_HOT;
     return extent == COST_RECOMPUTE_OP_ALL &&
-           (!early || index < first_not_needed(forward, spec->training.mlp_tiles > 1));
+           (!early || index < first_not_needed(forward, spec->training.mlp_tiles > 1, masked));
 }
 
 /* Of linear layers that are apart those alone that run again. */

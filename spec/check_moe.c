@@ -54,6 +54,9 @@ bool spec_check_moe(const Check *check)
     if (moe->top_k > moe->experts)
         return spec_check_fail(check, "model.moe.top_k: %d is more than the %d experts; give at most %d",
                                moe->top_k, moe->experts, moe->experts);
+    if (check->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ONE_HOT && moe->capacity_factor <= 0)
+        return spec_check_fail(check, "parallel.moe_dispatcher: one-hot has masks of the slots that "
+                                      "model.moe.capacity_factor makes, which is 0; give that, or alltoall");
     if (moe->router_groups > 0 &&
         !spec_check_divides(check, "model.moe.router_groups", moe->router_groups, "experts", moe->experts))
         return false;

@@ -205,7 +205,9 @@ static const SpecField parallel_fields[] = {
      .help = "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."},
     SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, NULL,
                 SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-                "What carries tokens to experts; default the framework's."),
+                "What carries tokens to experts; default the framework's. one-hot: products with masks of "
+                "the slots of model.moe.capacity_factor (GShard, MaxText) on both sides of an all-to-all. "
+                "ragged: an all-to-all into buffers with room for all that may come (XLA)."),
     SPEC_F_BOOL(
         SpecParallel, moe_dispatch_fp8, "false", 0,
         "Tokens travel to their experts in 8 bits with a scale for every 128; they return, and gradients "

@@ -30,7 +30,8 @@ WORDS(offload_module, "a module whose tensors can leave", "layernorm", "mla_up_p
 WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
       "mixed-12", "deepseek-v3", "fp8-primary", "megatron-bf16-grads", "custom");
-WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
+WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical", "one-hot",
+      "ragged");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram",
       "learned");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");

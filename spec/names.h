@@ -115,6 +115,8 @@ typedef enum {
     SPEC_DISPATCHER_DEEPEP,       /* a copy for each node over the NIC, then one for each rank */
     SPEC_DISPATCHER_HYBRIDEP,     /* the same, and rows land in the experts' order */
     SPEC_DISPATCHER_HIERARCHICAL, /* all-to-all in the node, then across nodes along the rails */
+    SPEC_DISPATCHER_ONE_HOT, /* products with one-hot masks put tokens into padded rows, which go all-to-all */
+    SPEC_DISPATCHER_RAGGED,  /* all-to-all into buffers that have room for all that may come */
 } SpecMoeDispatcher;
 
 /* How tokens spread over experts. */

@@ -49,6 +49,13 @@ static bool in_8_bits(const OrrJson *scenario)
            strstr(orr_json_text(precision), "fp8") != NULL;
 }
 
+static bool has_capacity_factor(const OrrJson *scenario)
+{
+    const OrrJson *moe = value_at(scenario, "model", "moe");
+    return moe != NULL && orr_json_type(moe) == ORR_JSON_OBJECT &&
+           orr_json_number_of(moe, "capacity_factor", 0) > 0;
+}
+
 static bool not_compiled(const OrrJson *scenario)
 {
     const OrrJson *compiled = value_at(scenario, "execution", "compiled");
@@ -61,7 +68,7 @@ static const struct {
 } facts[] = {
     {"shared-model", shared_model},           {"unfused-attention", unfused_attention},
     {"learned-positions", learned_positions}, {"8-bit", in_8_bits},
-    {"not-compiled", not_compiled},
+    {"not-compiled", not_compiled},           {"capacity-factor", has_capacity_factor},
 };
 
 bool spec_recipe_fact_is(const char *name)

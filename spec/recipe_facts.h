@@ -7,7 +7,8 @@
 #include "base/json.h"
 
 /* The names, comma-separated, for messages. */
-#define SPEC_RECIPE_FACTS "shared-model, unfused-attention, learned-positions, 8-bit, not-compiled"
+#define SPEC_RECIPE_FACTS                                                                                    \
+    "shared-model, unfused-attention, learned-positions, 8-bit, not-compiled, capacity-factor"
 
 bool spec_recipe_fact_is(const char *name);
 

@@ -113,6 +113,8 @@ static void test_facts(void)
         {"learned-positions", "{\"model\":{\"position\":\"rope\"}}", false},
         {"8-bit", "{\"training\":{\"precision\":\"mxfp8\"}}", true},
         {"8-bit", "{\"training\":{\"precision\":\"bf16\"}}", false},
+        {"capacity-factor", "{\"model\":{\"moe\":{\"capacity_factor\":1.25}}}", true},
+        {"capacity-factor", "{\"model\":{\"moe\":{\"experts\":8}}}", false},
         {"not-compiled", "{\"execution\":{\"compiled\":true}}", false},
         {"not-compiled", "{\"execution\":{}}", true},
     };
