@@ -186,6 +186,22 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, Tiled *tiled,
  * Source: [TpuMicrobench], xla_tpu_scoped_vmem_limit_kib */
 #define TILE_SUMS_FRAC 0.25
 
+/* What the tiles of a grouped product compute over what it asks for, where groups have as many rows as come: their rows lie
+ * one behind the other, and a tile of 512 is computed for each group that has rows in it, G - 1 tiles more. The other
+ * dimensions, unless they are smaller, fill tiles of 1,024.
+ * Source: [MaxTextMoe] kernels/megablox/backend.py (make_group_metadata), configs/base.yml */
+static double grouped_tiles_frac(const CostGemm *gemm)
+{
+    const double rows_tile = 512, tile = 1024;
+    const bool weight = gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT;
+    const double rows = weight ? gemm->k : gemm->m, inner = weight ? gemm->m : gemm->k;
+    if (gemm->groups <= 1 || gemm->row_deviation <= 0)
+        return 1;
+    const double filled = (inner < tile ? 1 : ceil(inner / tile) * tile / inner) *
+                          (gemm->n < tile ? 1 : ceil(gemm->n / tile) * tile / gemm->n);
+    return filled * (1 + rows_tile * (1 - 1 / gemm->groups) / rows);
+}
+
 /* Matrix units fed from memory that the compiler fills: a square tile of outputs as large as its sums find room, for which
  * operands stream by while it multiplies.
  *   t = (c^p + d^p)^(1/p)      c = 2 m n k / (peak f), d = bytes / bandwidth, operands once for each row or column of tiles */
@@ -196,7 +212,7 @@ static double array_s(const Machine *machine, const CostGemm *gemm)
     const double area = TILE_SUMS_FRAC * machine->l2_bytes / 4;
     const double bytes = operand_bytes(&streamed, gemm, area, spec_dtype_bytes(gemm->dtype)) +
                          gemm->groups * gemm->m * gemm->n * output_bytes(gemm);
-    const double flops = 2 * gemm->m * gemm->n * gemm->k * gemm->groups;
+    const double flops = 2 * gemm->m * gemm->n * gemm->k * gemm->groups * grouped_tiles_frac(gemm);
     return together_s(machine, flops / (machine->sm_flops_per_s * machine->sms),
                       bytes / machine->bytes_per_s);
 }

@@ -66,14 +66,16 @@ typedef struct Sum {
     int rows, inside;
 } Sum;
 
-static void add(Sum *sum, const LedgerRow *stated, const LedgerRow *unknown, double reach)
+static void add(Sum *sum, const LedgerRow *stated, const LedgerRow *unknown, double spread)
 {
+    const LedgerReach reach = LEDGER_REACH_UNKNOWN;
+    const double log_ratio = -log1p(unknown->error_frac);
     sum->rows++;
     sum->absolute += fabs(unknown->error_frac);
     sum->signed_sum += unknown->error_frac;
     sum->stated += fabs(stated->error_frac);
-    sum->width += exp(reach) - 1;
-    sum->inside += fabs(log1p(unknown->error_frac)) <= reach;
+    sum->width += exp(reach.high * spread) - 1;
+    sum->inside += log_ratio >= -reach.low * spread && log_ratio <= reach.high * spread;
 }
 
 static LedgerFamily family_of(const char *name, const Sum *sum)
@@ -109,9 +111,8 @@ static bool sum_family(const Ledger *stated, const Ledger *unknown, const Ledger
             ledger_residual(residuals, (guint)known->residual)->source != index)
             continue;
         const LedgerClass kind = ledger_residual(unknown->residuals, (guint)row->residual)->kind;
-        const double reach = LEDGER_OUTSIDE_WIDENING * spread.z * spread.spread[kind];
-        add(own, known, row, reach);
-        add(all, known, row, reach);
+        add(own, known, row, spread.z * spread.spread[kind]);
+        add(all, known, row, spread.z * spread.spread[kind]);
     }
     return own->rows > 0;
 }

@@ -255,9 +255,8 @@ static GPtrArray *notes_on(const LedgerResidual *run, const Reach *reach)
     return notes;
 }
 
-/* How many times farther the interval reaches: by whether the chip, its number format or the software was never in a
- * published run. */
-static double fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
+/* How far the interval reaches: by whether the chip, its number format or the software was never in a published run. */
+static LedgerReach fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
 {
     const LedgerResidual run = ledger_residual_of(report);
     const Reach reach = reach_of(residuals, &run);
@@ -269,9 +268,9 @@ static double fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Re
     report->outside_count = (int)notes->len;
     g_ptr_array_unref(notes);
     if (reach.precision && (reach.framework || run.framework[0] == '\0'))
-        return 1;
+        return LEDGER_REACH_KNOWN;
     const bool read = report->spec->execution.framework.software[0] != '\0';
-    return reach.precision && read ? LEDGER_SOFTWARE_WIDENING : LEDGER_OUTSIDE_WIDENING;
+    return reach.precision && read ? LEDGER_REACH_READ : LEDGER_REACH_UNKNOWN;
 }
 
 void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
@@ -283,10 +282,11 @@ void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Rep
     const double step_s = (double)report->step_ps * 1e-12;
     if (isnan(spread.z))
         return;
-    report->interval_widening = fill_outside(residuals, arena, report);
-    const double log_reach = report->interval_widening * spread.z * spread.spread[kind];
-    report->interval_low_s = step_s * exp(-log_reach);
-    report->interval_high_s = step_s * exp(log_reach);
+    const LedgerReach reach = fill_outside(residuals, arena, report), known = LEDGER_REACH_KNOWN;
+    const double log_spread = spread.z * spread.spread[kind];
+    report->interval_widening = (reach.low + reach.high) / (known.low + known.high);
+    report->interval_low_s = step_s * exp(-reach.low * log_spread);
+    report->interval_high_s = step_s * exp(reach.high * log_spread);
     report->interval_coverage = LEDGER_COVERAGE;
     report->interval_class = ledger_class_name(kind);
     report->interval_runs = spread.runs[kind];

@@ -3,14 +3,13 @@
  *   spread_c = sqrt( (sum over the sources of class c of w mean r^2, + mean over all sources of w mean r^2)
  *                    / (sum over the sources of class c of w + mean w of all sources) )
  *   w = n / (1 + (n - 1) rho)
- *   interval = predicted * exp(+- z * spread_c)
+ *   interval = predicted * exp(-low z spread_c) .. predicted * exp(high z spread_c)
  *     r = log(measured / predicted); n runs of a source (in class c, or in all); rho the intraclass correlation of r, how
  *     alike runs of one source err: 1 makes sources weigh the same, 0 runs. The second term lets all classes
  *     together count as one more source of each; z covers LEDGER_COVERAGE of the published runs, each
  *     weighing w / n of its source, when the spreads that judge a source are computed without it
  * Source: rho [Fisher1925], w [Kish1965]
- * Ignores: that a class is biased (its bias widens the interval, it does not move it: the bias of some sources
- * does not predict that of another).
+ * Ignores: that a class is biased (the bias of some sources does not predict that of another).
  * Tested: unit/ledger/test_interval.c, published/test_ledger.c
  */
 #ifndef ORR_LEDGER_INTERVAL_H
@@ -21,12 +20,18 @@
 #define LEDGER_COVERAGE    0.90
 #define LEDGER_MIN_SOURCES 3 /* fewer say nothing about the next one: no interval */
 
-/* How many times farther an interval reaches, on the logarithmic scale, where no published run has the accelerator,
- * the precision on it, or the framework. Source: docs/accuracy/blind.md "Intervals far from home" */
-#define LEDGER_OUTSIDE_WIDENING 3.0
-/* The same where the software alone was in no published run and a profile was written from its source (it has words by
- * which text names it). Source: docs/accuracy/blind.md "Intervals far from home" */
-#define LEDGER_SOFTWARE_WIDENING 2.0
+/* How many times z spreads an interval reaches below and above the prediction, on the logarithmic scale. Runs that nobody
+ * had read take longer than predicted far more often than less long. Source: docs/accuracy/blind.md "Intervals far from
+ * home" */
+typedef struct LedgerReach {
+    double low, high;
+} LedgerReach;
+#define LEDGER_REACH_KNOWN                                                                                   \
+    ((LedgerReach){1, 1.5}) /* accelerator, precision on it and framework were in published runs */
+#define LEDGER_REACH_READ                                                                                    \
+    ((LedgerReach){                                                                                          \
+        1, 2}) /* the software alone was not, but its profile was written from its source (it has words) */
+#define LEDGER_REACH_UNKNOWN ((LedgerReach){2, 4}) /* neither */
 
 typedef struct LedgerSpread {
     double spread[LEDGER_CLASS_COUNT]; /* of r */

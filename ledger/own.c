@@ -109,7 +109,7 @@ void ledger_own_fill(const LedgerOwnRun *runs, int count, Report *report)
     const LedgerTraits traits = ledger_traits(report);
     const LedgerOwnSays says = ledger_own_says(runs, count, &traits);
     const double step_s = (double)report->step_ps * 1e-12;
-    const double reach = says.deviation_frac * log(report->interval_high_s / step_s);
+    const double reach = says.deviation_frac * log(step_s / report->interval_low_s);
     report->own = (ReportOwn){.runs = count,
                               .factor = exp(says.log_ratio),
                               .step_s = step_s * exp(says.log_ratio),

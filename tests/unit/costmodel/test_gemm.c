@@ -269,6 +269,32 @@ static void test_arrays(void)
     fixture_within(cost_gemm_s(&accelerator, &gemm), 3 * 2.0 * 1024 * 1024 / 1e9, 1e-6);
 }
 
+/* Rows of experts as they come: 63 of 64 groups share their first tile of 512 rows with the one before; 1,408 columns are two
+ * tiles of 1,024. Equal groups are one batch. */
+static void test_grouped_tiles(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.generation = *spec_generation("other");
+    accelerator.matrix_unit = 128;
+    accelerator.l2_bytes = 1 << 20;
+    accelerator.memory_bytes_per_s = 1e30;
+    accelerator.model.gemm_shared = (SpecGemmShared){.memory_frac = 1, .overlap_loss_frac = 0.5};
+    accelerator.model.gemm[SPEC_BF16] =
+        (SpecGemmModel){.peak_frac = 1, .backward_weight_frac = 1, .throttle_s = 1};
+    CostGemm gemm = {.m = 1024, .n = 1408, .k = 2048, .groups = 64, .dtype = SPEC_BF16};
+    const double even_s = cost_gemm_s(&accelerator, &gemm);
+    gemm.row_deviation = 10;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), even_s * (1 + 0.5 * 63 / 64) * 2048 / 1408, 1e-6);
+    gemm = (CostGemm){.m = 2048,
+                      .n = 1408,
+                      .k = 1024,
+                      .groups = 64,
+                      .dtype = SPEC_BF16,
+                      .row_deviation = 10,
+                      .layout = COST_LAYOUT_BACKWARD_WEIGHT};
+    fixture_within(cost_gemm_s(&accelerator, &gemm), even_s * (1 + 0.5 * 63 / 64) * 2048 / 1408, 1e-6);
+}
+
 /* The row-wise kernel has two of the library's tiles and never splits a sum: it is never faster, takes the same where
  * 128 x 128 is the library's best, and 128 outputs of a long sum leave most SMs idle. */
 static void test_rowwise(void)
@@ -332,6 +358,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gemm/batched", test_batched);
     g_test_add_func("/gemm/published", test_published);
     g_test_add_func("/gemm/arrays", test_arrays);
+    g_test_add_func("/gemm/grouped-tiles", test_grouped_tiles);
     g_test_add_func("/gemm/rowwise", test_rowwise);
     g_test_add_func("/gemm/unaligned", test_unaligned);
     return g_test_run();
