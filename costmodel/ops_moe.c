@@ -20,11 +20,6 @@
 #define ROUTING_BYTES            40
 #define ROUTING_BACKWARD_BYTES   24
 
-bool cost_moe_dropless(const CostShape *shape)
-{
-    return shape->spec->model.moe.capacity_factor <= 0;
-}
-
 /* Products whose epilogue activates, weighs and casts, forward and backward; what they move besides hides under them.
  * Source: [TransformerEngine] ops/fused, grouped MLP (CuTe DSL kernels of sm_100 for mxfp8) */
 static bool fused_mlp(const CostShape *shape)
@@ -41,31 +36,6 @@ static bool one_kernel(const CostShape *shape)
     const SpecExecution *execution = &shape->spec->execution;
     return execution->framework.experts.grouped_experts || fused_mlp(shape) ||
            strstr(execution->cuda_graph, "full_iteration") != NULL;
-}
-
-double cost_moe_experts_of_rank(const CostShape *shape)
-{
-    const Spec *spec = shape->spec;
-    return (double)(spec->model.moe.experts + spec->parallel.expert_replicas) / spec->parallel.expert;
-}
-
-double cost_moe_own_tokens(const CostShape *shape)
-{
-    return shape->tokens / shape->tensor; /* whose routing this rank owns */
-}
-
-double cost_routed_rows(const CostShape *shape)
-{
-    const SpecMoe *moe = &shape->spec->model.moe;
-    const double own = cost_moe_own_tokens(shape),
-                 factor = moe->capacity_factor > 0 ? moe->capacity_factor : 1;
-    return own * moe->top_k * factor * shape->spec->parallel.expert_tensor;
-}
-
-/* Fixed capacity pads every expert to the same rows; dropless experts take what comes. */
-double cost_moe_load(const CostShape *shape)
-{
-    return cost_moe_dropless(shape) ? shape->expert_load : 1;
 }
 
 static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *ops)
