@@ -7,12 +7,12 @@
  *
  * Machines have a NIC with two directions. A worker and a server each sit on a machine; where they share one, what
  * passes between them takes no NIC. A worker has one connection to each server in each direction; those which send
- * at one instant share the NICs that they cross max-min fair.
+ * at one instant share the NICs, and the uplinks of pods, that they cross max-min fair.
  *
  * One iteration of a worker: fp_1 .. fp_L, bp_L .. bp_1. The gradient of layer i may leave when bp_i has ended, fp_i of
  * the next iteration starts when all parts of layer i have come back.
  * Source: [PengByteScheduler2019], [JiangBytePS2020], [ZhangPoseidon2017] (wait-free backpropagation), [HoSSP2013]
- * Ignored: packet loss beyond the incast factor, memory traffic of the workers' copies.
+ * Ignored: hashes that put flows on one uplink, packet loss beyond the incast factor, memory traffic of the workers' copies.
  */
 #ifndef ORR_PROGRAM_SERVERS_H
 #define ORR_PROGRAM_SERVERS_H
@@ -56,6 +56,8 @@ typedef struct SimServerPlan {
     int layer_count;
     const SimServerMachine *machines; /* worker i sits on machine i; servers anywhere */
     int machine_count, workers;
+    int pod_machines;      /* neighbours below uplinks that others share; 0: nothing is oversubscribed */
+    double pod_over_ratio; /* the rate below over that of the uplinks, each way */
     const SimServer *servers;
     int server_count;
     SimServerScheme scheme;

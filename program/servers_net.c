@@ -178,24 +178,15 @@ void servers_started(Servers *s, int worker, int part, int direction)
     flow(s, worker, s->parts[part].server, direction);
 }
 
-static void ends_of(const Servers *s, int32_t id, int *ret_up, int *ret_down)
-{
-    const int direction = id % DIRECTIONS, server = id / DIRECTIONS % s->plan->server_count;
-    const int worker = id / DIRECTIONS / s->plan->server_count, other = s->plan->servers[server].machine;
-    *ret_up = direction == PUSH ? worker : other;
-    *ret_down = direction == PUSH ? other : worker;
-}
-
 int servers_flow_ends(Servers *s, int32_t id)
 {
     Connection *c = &s->connections[id];
     const int direction = id % DIRECTIONS, server = id / DIRECTIONS % s->plan->server_count;
     const int worker = id / DIRECTIONS / s->plan->server_count;
     const int part = c->handed[c->handed_first];
-    int up = 0, down = 0;
-    ends_of(s, id, &up, &down);
-    s->up_bytes[up] += s->parts[part].bytes[direction];
-    s->down_bytes[down] += s->parts[part].bytes[direction];
+    const Links *links = &s->links[id];
+    s->up_bytes[links->at[0]] += s->parts[part].bytes[direction];
+    s->down_bytes[links->at[1] - s->plan->machine_count] += s->parts[part].bytes[direction];
     c->flows = false;
     c->handed_first = (c->handed_first + 1) % c->capacity;
     c->handed_count--;
@@ -232,14 +223,14 @@ static void set_rate(Servers *s, int32_t id, double rate)
 static void start_filling(Servers *s)
 {
     const int machines = s->plan->machine_count;
-    for (int i = 0; i < 2 * machines; i++) {
+    for (int i = 0; i < 2 * (machines + s->pods); i++) {
         s->users[i] = 0;
     }
     for (int i = 0; i < s->active_count; i++) {
-        int up = 0, down = 0;
-        ends_of(s, s->active[i], &up, &down);
-        s->users[up]++;
-        s->users[machines + down]++;
+        const Links *links = &s->links[s->active[i]];
+        for (int k = 0; k < links->count; k++) {
+            s->users[links->at[k]]++;
+        }
         s->frozen[s->active[i]] = false;
     }
     for (int m = 0; m < machines; m++) {
@@ -249,13 +240,16 @@ static void start_filling(Servers *s)
         s->free_rate[machines + m] =
             machine->down_bytes_per_s > 0 ? machine->down_bytes_per_s * 1e-12 / crowd : INFINITY;
     }
+    for (int p = 0; p < s->pods; p++) {
+        s->free_rate[2 * machines + p] = s->free_rate[2 * machines + s->pods + p] = s->pod_rate[p];
+    }
 }
 
-/* The least share that any NIC in use can give each of its flows. */
+/* The least share that any link in use can give each of its flows. */
 static double least_share(const Servers *s)
 {
     double least = s->plan->flow_bytes_per_s > 0 ? s->plan->flow_bytes_per_s * 1e-12 : 1e12;
-    for (int i = 0; i < 2 * s->plan->machine_count; i++) {
+    for (int i = 0; i < 2 * (s->plan->machine_count + s->pods); i++) {
         if (s->users[i] > 0) {
             least = fmin(least, s->free_rate[i] / s->users[i]);
         }
@@ -263,10 +257,30 @@ static double least_share(const Servers *s)
     return least;
 }
 
-/* Flows of the NICs that give least (all, where the limit of a connection is less) are settled; their share is gone. */
+/* A flow over a link that is full is settled at `share`, which is gone from all of its links. */
+static bool settle(Servers *s, int32_t id, double share)
+{
+    const Links *links = &s->links[id];
+    bool full = false;
+    for (int k = 0; k < links->count; k++) {
+        full = full || s->users[links->at[k]] <= 0;
+    }
+    if (!full) {
+        return false;
+    }
+    set_rate(s, id, share);
+    for (int k = 0; k < links->count; k++) {
+        const int at = links->at[k];
+        s->free_rate[at] = fmax(0, s->free_rate[at] - share);
+        s->users[at] += s->users[at] > 0 ? -1 : 1;
+    }
+    return true;
+}
+
+/* Flows of the links that give least (all, where the limit of a connection is less) are settled; their share is gone. */
 void servers_rates(Servers *s)
 {
-    const int machines = s->plan->machine_count;
+    const int links = 2 * (s->plan->machine_count + s->pods);
     int left = s->active_count;
     if (!s->rates_stale) {
         return;
@@ -276,24 +290,15 @@ void servers_rates(Servers *s)
     while (left > 0) {
         const double share = least_share(s), full = share * (1 + 1e-9);
         const bool capped = s->plan->flow_bytes_per_s > 0 && full >= s->plan->flow_bytes_per_s * 1e-12;
-        for (int i = 0; i < 2 * machines; i++) { /* marks the NICs that are full: negative users */
+        for (int i = 0; i < links; i++) { /* marks the links that are full: negative users */
             if (s->users[i] > 0 && (capped || share >= 1e12 || s->free_rate[i] <= full * s->users[i])) {
                 s->users[i] = -s->users[i];
             }
         }
         for (int i = 0; i < s->active_count; i++) {
-            int up = 0, down = 0;
-            ends_of(s, s->active[i], &up, &down);
-            down += machines;
-            if (s->frozen[s->active[i]] || (s->users[up] > 0 && s->users[down] > 0)) {
-                continue;
+            if (!s->frozen[s->active[i]] && settle(s, s->active[i], share)) {
+                left--;
             }
-            set_rate(s, s->active[i], share);
-            s->free_rate[up] = fmax(0, s->free_rate[up] - share);
-            s->free_rate[down] = fmax(0, s->free_rate[down] - share);
-            s->users[up] += s->users[up] > 0 ? -1 : 1;
-            s->users[down] += s->users[down] > 0 ? -1 : 1;
-            left--;
         }
     }
 }

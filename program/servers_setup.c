@@ -57,6 +57,21 @@ static void cut_layers(Servers *s, OrrArena *arena)
     }
 }
 
+static Links links_of(const Servers *s, int32_t id)
+{
+    const int machines = s->plan->machine_count, pod = s->plan->pod_machines;
+    const int direction = id % DIRECTIONS, server = id / DIRECTIONS % s->plan->server_count;
+    const int worker = id / DIRECTIONS / s->plan->server_count, other = s->plan->servers[server].machine;
+    const int up = direction == PUSH ? worker : other, down = direction == PUSH ? other : worker;
+    Links links = {.at = {up, machines + down}, .count = 2};
+    if (pod > 0 && up / pod != down / pod) {
+        links.at[2] = 2 * machines + up / pod;
+        links.at[3] = 2 * machines + s->pods + down / pod;
+        links.count = 4;
+    }
+    return links;
+}
+
 static void make_connections(Servers *s, OrrArena *arena)
 {
     const int count = s->plan->workers * s->plan->server_count * DIRECTIONS;
@@ -65,8 +80,10 @@ static void make_connections(Servers *s, OrrArena *arena)
         served[s->parts[i].server]++;
     }
     s->connections = ORR_ARENA_NEW(arena, Connection, count);
+    s->links = ORR_ARENA_NEW(arena, Links, count);
     for (int i = 0; i < count; i++) {
         const int parts = MAX(1, served[i / DIRECTIONS % s->plan->server_count]);
+        s->links[i] = links_of(s, i);
         s->connections[i].capacity = parts;
         s->connections[i].waiting = ORR_ARENA_NEW(arena, int32_t, parts);
         s->connections[i].key = ORR_ARENA_NEW(arena, int64_t, parts);
@@ -75,6 +92,17 @@ static void make_connections(Servers *s, OrrArena *arena)
     s->active = ORR_ARENA_NEW(arena, int32_t, count + 1);
     s->frozen = ORR_ARENA_NEW(arena, bool, count);
     s->queue = sim_eventq_new(arena, connection_event(s, count));
+}
+
+/* Uplinks of a pod: for as many ports as it has at the rate of what hangs there, over the ratio. */
+static double pod_rate(const SimServerPlan *plan, int pod)
+{
+    const int first = pod * plan->pod_machines, last = MIN(first + plan->pod_machines, plan->machine_count);
+    double sum = 0;
+    for (int i = first; i < last; i++) {
+        sum += plan->machines[i].up_bytes_per_s > 0 ? plan->machines[i].up_bytes_per_s : INFINITY;
+    }
+    return sum / (last - first) * plan->pod_machines / plan->pod_over_ratio;
 }
 
 Servers *servers_new(const SimServerPlan *plan, OrrArena *arena)
@@ -94,8 +122,14 @@ Servers *servers_new(const SimServerPlan *plan, OrrArena *arena)
     s->server_busy_ps = ORR_ARENA_NEW(arena, int64_t, plan->server_count);
     s->up_bytes = ORR_ARENA_NEW(arena, double, plan->machine_count);
     s->down_bytes = ORR_ARENA_NEW(arena, double, plan->machine_count);
-    s->free_rate = ORR_ARENA_NEW(arena, double, 2 * plan->machine_count);
-    s->users = ORR_ARENA_NEW(arena, int32_t, 2 * plan->machine_count);
+    s->pods =
+        plan->pod_machines > 0 ? (plan->machine_count + plan->pod_machines - 1) / plan->pod_machines : 0;
+    s->pod_rate = ORR_ARENA_NEW(arena, double, s->pods);
+    for (int i = 0; i < s->pods; i++) {
+        s->pod_rate[i] = pod_rate(plan, i) * 1e-12;
+    }
+    s->free_rate = ORR_ARENA_NEW(arena, double, 2 * (plan->machine_count + s->pods));
+    s->users = ORR_ARENA_NEW(arena, int32_t, 2 * (plan->machine_count + s->pods));
     s->ops = ORR_ARENA_NEW(arena, SimServerOp, SIM_SERVERS_SHOWN_OPS);
     make_connections(s, arena);
     return s;

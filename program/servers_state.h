@@ -46,6 +46,12 @@ typedef struct {
     int32_t first_iteration, last_iteration;
 } Worker;
 
+/* What a connection shares with others: the NICs at its ends, and of pods apart the uplinks of both. */
+typedef struct {
+    int32_t at[4]; /* of `free_rate` */
+    int32_t count;
+} Links;
+
 typedef struct {
     const SimServerPlan *plan;
     SimEventq *queue;
@@ -60,7 +66,10 @@ typedef struct {
     double *up_bytes, *down_bytes; /* [machines] */
     int32_t *active;               /* connections that flow */
     int32_t active_count;
-    double *free_rate; /* [2 machines] of the solver: up, then down */
+    int32_t pods;
+    double *pod_rate;  /* [pods] of their uplinks, each way, bytes a picosecond */
+    Links *links;      /* [connections] */
+    double *free_rate; /* [2 machines + 2 pods] of the solver: up, then down */
     int32_t *users;
     bool *frozen; /* [connections] */
     bool rates_stale;

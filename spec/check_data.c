@@ -73,6 +73,12 @@ static bool check_servers(const Spec *spec, const char *where, GError **error)
             "%s: parallel.data_scheme: \"%s\" goes with data parallelism alone; give tensor, context, "
             "pipeline, virtual_stages and expert 1, zero 0, and micro_batch as a number",
             where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
+    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: cluster.network.fidelity: \"flow\" knows collectives alone, not data_scheme \"%s\"; give "
+            "\"analytic\", where servers share NICs and the uplinks of cluster.oversubscription",
+            where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
     if (spec_offloads_states(&spec->offload))
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -3,15 +3,21 @@
  * The stage's passes become the layers of a run over parameter servers (program/servers.h); what that run takes beyond them
  * is what the step waits for. The optimizer and its states are the servers'.
  * A worker is a node (its GPUs reduce among themselves first and share its NICs), or, of one node, a GPU on its host link.
+ * Servers on machines of their own have the places behind the workers'.
  */
 #include <math.h>
 
 #include "costmodel/activations.h"
 #include "costmodel/states.h"
+#include "costmodel/uplinks.h"
 #include "step/fill.h"
 
 /* Iterations that are left out: until queues of several layers repeat themselves, or workers have drifted apart. */
 enum { WARM = 6, WARM_DRIFTING = 20, MOST_TRANSFERS = 20000000 };
+
+/* Transfers of all iterations x connections whose shares each may move x machines that may be full one after the other:
+ * some twenty seconds. */
+#define MOST_SHARES 4e9
 
 static int64_t forward_ps(const SimSegment *segment)
 {
@@ -67,13 +73,30 @@ static double local_ps_per_byte(const Spec *spec)
     return (double)sim_work_duration_ps(&work) / bytes;
 }
 
-static double worker_rate(const Spec *spec)
+static double nic_rate(const SpecCluster *cluster)
 {
-    const SpecCluster *cluster = &spec->cluster;
     const double host = cluster->accelerator.host_link_bytes_per_s;
     return cluster->nodes > 1 ? cluster->scale_out_bytes_per_s_per_gpu * cluster->gpus_per_node
            : host > 0         ? host
                               : cluster->scale_out_bytes_per_s_per_gpu;
+}
+
+/* Without GPUDirect a worker's bytes pass the host links of its GPUs as well. */
+static double worker_rate(const SpecCluster *cluster)
+{
+    const double host = cluster->accelerator.host_link_bytes_per_s / MAX(cluster->host.gpus_per_pcie_root, 1);
+    const bool copied = cluster->nodes > 1 && cluster->network.host_copies && host > 0;
+    return copied ? fmin(nic_rate(cluster), host * cluster->gpus_per_node) : nic_rate(cluster);
+}
+
+/* What climbs out of a pod shares its uplinks; where the topology has no pods, each machine has its own. */
+static void place_pods(const Spec *spec, SimServerPlan *plan)
+{
+    const CostUplinks uplinks = cost_uplinks(spec);
+    if (uplinks.ratio > 1 && spec->cluster.nodes > 1) {
+        plan->pod_machines = (int)MAX(1, uplinks.pod_gpus / spec->cluster.gpus_per_node);
+        plan->pod_over_ratio = uplinks.ratio;
+    }
 }
 
 static void place_servers(const Step *step, SimServerPlan *plan)
@@ -81,7 +104,7 @@ static void place_servers(const Step *step, SimServerPlan *plan)
     const SpecServers *asked = &step->spec->parallel.servers;
     const bool own = asked->placement != SPEC_SERVERS_COLOCATED;
     const bool shared = asked->placement == SPEC_SERVERS_BYTEPS;
-    const double rate = worker_rate(step->spec);
+    const double worker = worker_rate(&step->spec->cluster), rate = nic_rate(&step->spec->cluster);
     double worker_frac = 1, server_frac = 1;
     plan->machine_count = plan->workers + (own ? asked->servers : 0);
     plan->server_count = asked->servers + (shared ? plan->workers : 0);
@@ -91,7 +114,8 @@ static void place_servers(const Step *step, SimServerPlan *plan)
     SimServerMachine *machines = ORR_ARENA_NEW(step->arena, SimServerMachine, plan->machine_count);
     SimServer *servers = ORR_ARENA_NEW(step->arena, SimServer, plan->server_count);
     for (int i = 0; i < plan->machine_count; i++) {
-        const double nic = i >= plan->workers && asked->nic_bytes_per_s > 0 ? asked->nic_bytes_per_s : rate;
+        const double own_nic = asked->nic_bytes_per_s > 0 ? asked->nic_bytes_per_s : rate;
+        const double nic = i < plan->workers ? worker : own_nic;
         machines[i] = (SimServerMachine){.up_bytes_per_s = nic, .down_bytes_per_s = nic};
     }
     for (int i = 0; i < plan->server_count; i++) {
@@ -130,6 +154,7 @@ static SimServerPlan server_plan(const Step *step)
                           .warm_iterations = drifts ? WARM_DRIFTING : WARM,
                           .iterations = asked->iterations};
     place_servers(step, &plan);
+    place_pods(spec, &plan);
     return plan;
 }
 
@@ -140,12 +165,22 @@ static bool is_small(const SimServerPlan *plan, GError **error)
         const double bytes = (double)MAX(plan->layers[i].push_bytes, plan->layers[i].pull_bytes);
         parts += plan->partition_bytes > 0 ? ceil(bytes / (double)plan->partition_bytes) : bytes > 0;
     }
-    const double transfers = parts * plan->workers + (double)plan->workers * plan->server_count;
-    return transfers <= MOST_TRANSFERS ||
+    const double connections = (double)plan->workers * plan->server_count;
+    const double transfers = parts * plan->workers + connections;
+    if (transfers > MOST_TRANSFERS)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "parallel.parameter_server.partition_bytes: %" G_GINT64_FORMAT
+                        " makes %.3g transfers an iteration with %d workers; give larger parts",
+                        plan->partition_bytes, transfers, plan->workers);
+    const double shares = transfers * connections * plan->machine_count;
+    const double most = floor(MOST_SHARES / shares) - plan->warm_iterations;
+    return plan->iterations <= fmax(1, most) ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "parallel.parameter_server.partition_bytes: %" G_GINT64_FORMAT
-                    " makes %.3g transfers an iteration with %d workers; give larger parts",
-                    plan->partition_bytes, transfers, plan->workers);
+                    "parallel.parameter_server.iterations: %d with %d workers and %d servers would take "
+                    "about %.0f s "
+                    "to simulate; give %.0f, larger partition_bytes, or fewer workers",
+                    plan->iterations, plan->workers, plan->server_count,
+                    20 * shares * (plan->warm_iterations + plan->iterations) / MOST_SHARES, fmax(1, most));
 }
 
 /* What compresses and restores, in the layers above but not in the plan, counts as communication. */

@@ -379,6 +379,42 @@ static void test_credit(void)
     g_assert_cmpint(run(&c).step_ps, >, one);
 }
 
+/* Four machines, two a pod, the server's alone in a third: what climbs takes as long as the uplinks of the pod need. */
+static void test_pods(void)
+{
+    static const struct {
+        int pod;
+        double ratio, seconds;
+    } cases[] = {{0, 0, 8}, {2, 1, 8}, {2, 2, 8}, {2, 4, 16}, {1, 4, 32}, {8, 4, 8}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Case c;
+        case_init(&c, 4, 1);
+        set_bytes(&c, 0, GB);
+        c.plan.pod_machines = cases[i].pod;
+        c.plan.pod_over_ratio = cases[i].ratio;
+        g_assert_cmpfloat_with_epsilon((double)run(&c).step_ps * 1e-12, cases[i].seconds, 1e-6);
+    }
+}
+
+/* Four servers on the machines of four workers: a quarter of the bytes stays, half of the rest climbs. */
+static void test_pods_of_servers(void)
+{
+    Case c;
+    case_init(&c, 4, 0);
+    c.plan.server_count = 4;
+    c.plan.layer_count = 4;
+    for (int i = 0; i < 4; i++) {
+        c.servers[i] = (SimServer){.machine = i, .weight = 1};
+        set_bytes(&c, i, GB);
+    }
+    const double alone = (double)run(&c).step_ps;
+    c.plan.pod_machines = 2;
+    c.plan.pod_over_ratio =
+        8; /* 4 GB climb from a pod over 0.25 GB/s, where NICs are through with 3 each in 3 s */
+    g_assert_cmpfloat_with_epsilon((double)run(&c).step_ps, 2 * 16e12, 1e9);
+    g_assert_cmpfloat(alone, <, 2 * 4e12);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -395,5 +431,7 @@ int main(int argc, char **argv)
     g_test_add_func("/servers/normal", test_normal);
     g_test_add_func("/servers/async", test_async_network);
     g_test_add_func("/servers/credit", test_credit);
+    g_test_add_func("/servers/pods", test_pods);
+    g_test_add_func("/servers/pods-of-servers", test_pods_of_servers);
     return g_test_run();
 }

@@ -92,6 +92,37 @@ static void test_split(void)
     orr_arena_free(arena);
 }
 
+/* Eight workers on two leaves, their server behind a third: uplinks and copies through host memory are seen. */
+static void test_servers_on_networks(void)
+{
+    static const char served[] =
+        "{\"name\":\"served\",\"model\":\"vgg-16\",\"cluster\":{\"accelerator\":\"v100-sxm2-32gb\","
+        "\"gpus_per_node\":1,\"nodes\":8,\"scale_out_bytes_per_s_per_gpu\":3e9},\"training\":{"
+        "\"sequence_length\":1,\"global_batch\":256,\"micro_batch\":32,\"precision\":\"fp32\",\"optimizer\":"
+        "\"momentum\"},\"parallel\":{\"data\":8,\"data_scheme\":\"parameter_server\","
+        "\"parameter_server\":{\"servers\":1,\"startup_s\":0}},\"execution\":{\"framework\":\"mxnet-"
+        "horovod\"}}";
+    const char *const over[] = {"cluster.oversubscription=16", NULL};
+    const char *const copied[] = {"cluster.network.host_copies=true",
+                                  "cluster.accelerator.host_link_bytes_per_s=0.3e9", NULL};
+    const char *const direct[] = {"cluster.accelerator.host_link_bytes_per_s=0.3e9", NULL};
+    const char *const flow[] = {"cluster.network.fidelity=flow", NULL};
+    const double plain = step_s(served, NULL);
+    OrrArena *arena = orr_arena_new();
+    const double bytes = run(served, over, arena).plan.servers->nic_up_bytes;
+    g_assert_cmpfloat_with_epsilon(step_s(served, over) / plain, 4,
+                                   0.3); /* 4 x 3 GB/s over 16 below 3 GB/s */
+    g_assert_cmpfloat(step_s(served, over), >=, bytes / (4 * 3e9 / 16));
+    g_assert_cmpfloat(step_s(served, copied), >=, bytes / 8 / 0.3e9);
+    g_assert_cmpfloat(step_s(served, copied), >, step_s(served, direct));
+    char *message = NULL;
+    Spec spec;
+    g_assert_false(load(served, flow, &spec, &message));
+    g_assert_nonnull(strstr(message, "cluster.network.fidelity: \"flow\" knows collectives alone"));
+    g_free(message);
+    orr_arena_free(arena);
+}
+
 /* Ranks get as many samples each, and the last step of an epoch may have fewer; without samples nothing is said. */
 static void test_epoch(void)
 {
@@ -299,6 +330,7 @@ int main(int argc, char **argv)
     g_test_add_func("/data-schemes/timelines", test_timelines);
     g_test_add_func("/data-schemes/split", test_split);
     g_test_add_func("/data-schemes/parameters", test_parameters);
+    g_test_add_func("/data-schemes/servers-on-networks", test_servers_on_networks);
     g_test_add_func("/data-schemes/epoch", test_epoch);
     g_test_add_func("/data-schemes/broadcast", test_broadcast);
     g_test_add_func("/data-schemes/time-frac", test_time_frac);
