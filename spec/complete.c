@@ -410,7 +410,7 @@ SpecAttention spec_default_attention(const Spec *spec)
                : defaults->attention;
 }
 
-static unsigned default_overlap(const Spec *spec)
+unsigned spec_default_overlap(const Spec *spec)
 {
     const SpecRecipeDefaults *defaults = &spec->execution.framework.defaults;
     return spec->parallel.zero == 3 && (int)defaults->overlap_zero3 != SPEC_UNSET ? defaults->overlap_zero3
@@ -437,7 +437,7 @@ static void complete_execution(const Completion *completion, Spec *spec)
         note(completion, "execution.attention", spec_word(&spec_words_attention, (int)execution->attention));
     }
     if ((int)execution->overlap == SPEC_UNSET) {
-        execution->overlap = default_overlap(spec);
+        execution->overlap = spec_default_overlap(spec);
         note_overlap(completion, execution->overlap);
     }
     if (execution->compiled == SPEC_AUTO)

@@ -112,6 +112,22 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
                                            pipelined ? " under a pipeline" : "", has));
 }
 
+/* Hooks that know no other way: the word asks for nothing. */
+static void note_hooks(const Spec *spec, GPtrArray *notes)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecParallel *parallel = &spec->parallel;
+    if (framework->data_parallel.hooks_reduce_unsharded && parallel->zero == 0 &&
+        parallel->data * parallel->context > 1 && parallel->data_scheme == SPEC_DATA_ALLREDUCE &&
+        (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0)
+        g_ptr_array_add(
+            notes,
+            g_strdup_printf("%s reduces gradients beside the backward whatever execution.overlap says: its "
+                            "hooks do; execution.framework.data_parallel.hooks_reduce_unsharded=false "
+                            "reduces them behind it",
+                            framework->name));
+}
+
 static void note_recompute(const Spec *spec, GPtrArray *notes)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -158,6 +174,7 @@ void spec_notes(const Spec *spec, GPtrArray *notes)
     note_generations(&spec->cluster, notes);
     note_choices(spec, notes);
     note_zero(spec, notes);
+    note_hooks(spec, notes);
     note_recompute(spec, notes);
 }
 

@@ -434,6 +434,8 @@ bool spec_validates_later(const Spec *spec);
 bool spec_makes_grid(const SpecParallel *parallel, int tensor);
 /* The attention kernel that the software uses unless told otherwise, on GPUs of the cluster's generation. */
 SpecAttention spec_default_attention(const Spec *spec);
+/* What the framework overlaps unless told otherwise, at the scenario's ZeRO stage. */
+unsigned spec_default_overlap(const Spec *spec);
 /* The largest ZeRO stage that the software has. */
 int spec_most_zero(const SpecFramework *framework, int pipeline);
 /* Whether it has that stage; 0, nothing sharded, all have. */

@@ -135,8 +135,19 @@ static void begin(Trial *trial)
     *trial->spec = *trial->report->spec;
 }
 
+/* "execution.overlap=["grad_reduce"]"; g_free. */
+static char *overlap_set(unsigned overlap)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (int i = 0; i < spec_words_overlap.count; i++)
+        if ((overlap & 1u << i) != 0)
+            g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
+                                   orr_word(&spec_words_overlap, i));
+    return g_strdup_printf("execution.overlap=[%s]", list->str);
+}
+
 /* Simulates trial->spec, which differs in the field of `set` (owned by the callee). Data parallelism follows the other
- * degrees; a pipeline of one rank has no virtual stages. */
+ * degrees; a pipeline of one rank has no virtual stages; what the software overlaps by itself follows the ZeRO stage. */
 static void try_set(Trial *trial, char *set)
 {
     SpecParallel *parallel = &trial->spec->parallel;
@@ -153,6 +164,12 @@ static void try_set(Trial *trial, char *set)
     if (parallel->pipeline == 1 && parallel->virtual_stages != 1) {
         parallel->virtual_stages = 1;
         change.set[count++] = g_strdup("parallel.virtual_stages=1");
+    }
+    const Spec *asked = trial->report->spec;
+    if (parallel->zero != was->zero && asked->execution.overlap == spec_default_overlap(asked) &&
+        spec_default_overlap(trial->spec) != asked->execution.overlap) {
+        trial->spec->execution.overlap = spec_default_overlap(trial->spec);
+        change.set[count++] = overlap_set(trial->spec->execution.overlap);
     }
     const bool offered = is_offered(trial);
     if (!offered || !simulate(trial->spec, trial->report, &report)) {
@@ -265,14 +282,9 @@ static void try_execution(Trial *trial)
         try_set(trial, g_strdup_printf("execution.compiled=%s", spec->execution.compiled ? "false" : "true"));
     for (int bit = 0; bit < spec_words_overlap.count; bit++) {
         const unsigned overlap = spec->execution.overlap ^ 1u << bit;
-        g_autoptr(GString) list = g_string_new(NULL);
-        for (int i = 0; i < spec_words_overlap.count; i++)
-            if ((overlap & 1u << i) != 0)
-                g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
-                                       orr_word(&spec_words_overlap, i));
         begin(trial);
         trial->spec->execution.overlap = overlap;
-        try_set(trial, g_strdup_printf("execution.overlap=[%s]", list->str));
+        try_set(trial, overlap_set(overlap));
     }
 }
 

@@ -46,7 +46,8 @@ static gint64 run_with(const char *path, const OrrJson *sets)
 
 static void test_changes_run(void)
 {
-    static const char *const names[] = {"gpt3-175b", "llama3-70b-h100", "gpt2-xl-1gpu"};
+    static const char *const names[] = {"gpt3-175b", "llama3-70b-h100", "gpt2-xl-1gpu",
+                                        "blenderbot_zero2_maxbatch"};
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
                         *path = cli_source(file);

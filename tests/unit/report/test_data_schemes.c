@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "spec/notes.h"
 
 /* Layers of 1 s forward and 2 s backward, whose gradients take 3, 1 and 1 s on a host link of 1 GB/s. */
 #define THREE                                                                                                \
@@ -121,6 +122,33 @@ static void test_servers_on_networks(void)
     g_assert_nonnull(strstr(message, "cluster.network.fidelity: \"flow\" knows collectives alone"));
     g_free(message);
     orr_arena_free(arena);
+}
+
+/* DDP's hooks reduce whatever the overlap says, which is told; without hooks the word counts. */
+static void test_hooks(void)
+{
+    static const struct {
+        const char *sets[3];
+        bool told;
+    } cases[] = {
+        {{"execution.overlap=[]"}, true},
+        {{"execution.overlap=[\"grad_reduce\"]"}, false},
+        {{"execution.overlap=[]", "execution.framework.data_parallel.hooks_reduce_unsharded=false"}, false}};
+    double steps[3];
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+        char *message = NULL;
+        bool told = false;
+        Spec spec;
+        g_assert_true(load(DDP, cases[i].sets, &spec, &message));
+        spec_notes(&spec, notes);
+        for (guint k = 0; k < notes->len; k++)
+            told |= strstr(notes->pdata[k], "hooks_reduce_unsharded=false") != NULL;
+        g_assert_cmpint(told, ==, cases[i].told);
+        steps[i] = step_s(DDP, cases[i].sets);
+    }
+    g_assert_cmpfloat(steps[0], ==, steps[1]);
+    g_assert_cmpfloat(steps[2], >, steps[1]);
 }
 
 /* Ranks get as many samples each, and the last step of an epoch may have fewer; without samples nothing is said. */
@@ -331,6 +359,7 @@ int main(int argc, char **argv)
     g_test_add_func("/data-schemes/split", test_split);
     g_test_add_func("/data-schemes/parameters", test_parameters);
     g_test_add_func("/data-schemes/servers-on-networks", test_servers_on_networks);
+    g_test_add_func("/data-schemes/hooks", test_hooks);
     g_test_add_func("/data-schemes/epoch", test_epoch);
     g_test_add_func("/data-schemes/broadcast", test_broadcast);
     g_test_add_func("/data-schemes/time-frac", test_time_frac);
