@@ -21,11 +21,10 @@ static bool format_of(const char *word, ExchangeFormat *ret_format, GError **err
             *ret_format = (ExchangeFormat)i;
             return true;
         }
-    return orr_fail(
-        error, ORR_ERROR_INPUT,
-        "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, verl, nemo-rl, "
-        "schedule or schedule-csv",
-        word != NULL ? word : "missing");
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
+                    "llama-factory, torchtune, verl, nemo-rl, schedule or schedule-csv",
+                    word != NULL ? word : "missing");
 }
 
 /* The scenario as written, with --set applied and every "auto" replaced by what was chosen. */
@@ -79,10 +78,19 @@ static void say_loss(const CliArgs *common, const ExchangeLoss *loss, const char
 static bool write_framework(const CliArgs *common, const Spec *spec, const OrrJson *scenario,
                             ExchangeFormat format, int launch, GError **error)
 {
-    static const char *const names[] = {"megatron.sh",   "bridge.sh", "ds_config.json", "torchtitan.toml",
-                                        "nanotron.yaml", "verl.sh",   "nemo_rl.yaml"};
+    static const char *const names[EXCHANGE_FORMAT_COUNT] = {[EXCHANGE_FORMAT_MEGATRON] = "megatron.sh",
+                                                             [EXCHANGE_FORMAT_MEGATRON_BRIDGE] = "bridge.sh",
+                                                             [EXCHANGE_FORMAT_DEEPSPEED] = "ds_config.json",
+                                                             [EXCHANGE_FORMAT_TORCHTITAN] = "torchtitan.toml",
+                                                             [EXCHANGE_FORMAT_NANOTRON] = "nanotron.yaml",
+                                                             [EXCHANGE_FORMAT_AXOLOTL] = "axolotl.yaml",
+                                                             [EXCHANGE_FORMAT_LLAMA_FACTORY] =
+                                                                 "finetune.yaml",
+                                                             [EXCHANGE_FORMAT_TORCHTUNE] = "torchtune.yaml",
+                                                             [EXCHANGE_FORMAT_VERL] = "verl.sh",
+                                                             [EXCHANGE_FORMAT_NEMO_RL] = "nemo_rl.yaml"};
     const bool to_file = common->output != NULL && strcmp(common->output, "-") != 0;
-    const char *config = to_file ? common->output : names[MIN((size_t)format, G_N_ELEMENTS(names) - 1)];
+    const char *config = to_file ? common->output : names[format] != NULL ? names[format] : "config";
     g_autoptr(GString) out = g_string_new(NULL), script = g_string_new(NULL);
     g_autofree char *path = launch >= 0 && to_file ? launch_path(common->output, launch) : NULL;
     g_auto(ExchangeLoss) loss;
@@ -140,10 +148,9 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
-     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron "
-     "(YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule (op orders as JSON, or as CSV where "
-     "--output ends in .csv) or schedule-csv "
-     "(as PyTorch's CSV)"},
+     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron, "
+     "axolotl, llama-factory, torchtune (YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule "
+     "(op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch's CSV)"},
     {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
      "also a script that launches it: beside --output, or without that alone on standard output"},
 };

@@ -222,7 +222,7 @@ complete -c orrery -n '__fish_seen_subcommand_from report' -l set -xa '(orrery h
 complete -c orrery -n '__fish_seen_subcommand_from report' -l output -r -d 'write there instead of to standard output'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l help -d 'show this help'
-complete -c orrery -n '__fish_seen_subcommand_from export' -l to -x -d 'megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron (YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch\'s CSV)'
+complete -c orrery -n '__fish_seen_subcommand_from export' -l to -x -d 'megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron, axolotl, llama-factory, torchtune (YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule (op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch\'s CSV)'
 complete -c orrery -n '__fish_seen_subcommand_from export' -l launch -x -d 'also a script that launches it: beside --output, or without that alone on standard output'
 complete -c orrery -n '__fish_seen_subcommand_from export' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from export' -l output -r -d 'write there instead of to standard output'

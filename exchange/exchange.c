@@ -80,10 +80,12 @@ bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings 
 {
     const ExchangeFormatRow *row = exchange_format_row(format);
     if (row == NULL || row->export == NULL)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "export: %s is read and not written; give one of megatron, "
-                        "megatron-bridge, deepspeed, torchtitan, nanotron, verl, nemo-rl",
-                        spec_word(&exchange_words_format, (int)format));
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "export: %s is read and not written; give one of megatron, "
+            "megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, "
+            "verl, nemo-rl",
+            spec_word(&exchange_words_format, (int)format));
     const SpecFramework *framework = &spec->execution.framework;
     const SpecSchedule schedule = spec->parallel.schedule;
     bool own = false; /* the profile is of this very software */
@@ -131,14 +133,15 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
                      ExchangeLoss *loss, GError **error)
 {
     Settings settings;
-    if (spec->training.adapter.given)
+    const ExchangeFormatRow *of = exchange_format_row(format);
+    const bool finetunes = of != NULL && of->finetunes;
+    if (spec->training.adapter.given && !finetunes)
         return exchange_export_refuse(error, format, "training.adapter", "this format has no adapters",
-                                      "leave it out, and give the adapter to the software by its own means");
-    if (spec_freezes(&spec->training.freeze))
+                                      "give axolotl, llama-factory or torchtune, or leave it out");
+    if (spec_freezes(&spec->training.freeze) && !finetunes)
         return exchange_export_refuse(error, format, "training.freeze", "this format freezes no weights",
-                                      "leave it out, and freeze them in the software by its own means");
-    const ExchangeFormatRow *loops = exchange_format_row(format);
-    const bool is_loop = loops != NULL && loops->export_loop != NULL;
+                                      "give llama-factory, or leave it out");
+    const bool is_loop = of != NULL && of->export_loop != NULL;
     if (spec->workload.given && !is_loop)
         return exchange_export_refuse(error, format, "workload", "this format has one model and no loop",
                                       "leave it out to export the training of the scenario's own model, or "
@@ -148,7 +151,7 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
                                       "not given, and this format holds loops alone",
                                       "give a scenario with a workload");
     settings_init(&settings);
-    const bool ok = is_loop ? loops->export_loop(spec, scenario, &settings, error)
+    const bool ok = is_loop ? of->export_loop(spec, scenario, &settings, error)
                             : exchange_export_settings(spec, format, &settings, error);
     if (ok && is_loop)
         add_loop(scenario, format, &settings, loss);

@@ -20,7 +20,7 @@ typedef enum {
     EXCHANGE_FORMAT_NANOTRON,   /* configuration in YAML */
     EXCHANGE_FORMAT_VERL,       /* overrides of a launch: verl.trainer.main_ppo data.train_batch_size=... */
     EXCHANGE_FORMAT_NEMO_RL,    /* configuration in YAML; it and verl hold loops and nothing else */
-    EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; from here on import only */
+    EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; import only */
     EXCHANGE_FORMAT_AXOLOTL,
     EXCHANGE_FORMAT_LLAMA_FACTORY,
     EXCHANGE_FORMAT_TORCHTUNE,
@@ -30,7 +30,7 @@ typedef enum {
     EXCHANGE_FORMAT_COUNT
 } ExchangeFormat;
 
-extern const SpecWords exchange_words_format; /* from "hf" on they can only be imported */
+extern const SpecWords exchange_words_format; /* not all can be exported: exchange_format_row() */
 
 /* Appends `spec` (complete, no "auto") in a format. `scenario`: the document it was loaded from, for the comment.
  * `loss` (may be NULL): what the framework's file does not say. Fails with the field that the framework cannot do, or

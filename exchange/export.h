@@ -10,6 +10,9 @@ bool exchange_export_megatron_bridge(const Spec *spec, Settings *out, GError **e
 bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_axolotl(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_llama_factory(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_torchtune(const Spec *spec, Settings *out, GError **error);
 
 /* Loops; `scenario`: the document that `spec` was loaded from, of which roles are made. */
 bool exchange_export_verl(const Spec *spec, const OrrJson *scenario, Settings *out, GError **error);

@@ -35,6 +35,15 @@ static void append_program(ExchangeFormat format, GString *out)
     case EXCHANGE_FORMAT_NANOTRON:
         g_string_append(out, "run_train.py --config-file \"$CONFIG\"\n");
         return;
+    case EXCHANGE_FORMAT_AXOLOTL:
+        g_string_append(out, "-m axolotl.cli.train \"$CONFIG\"\n");
+        return;
+    case EXCHANGE_FORMAT_LLAMA_FACTORY:
+        g_string_append(out, "src/train.py \"$CONFIG\"\n");
+        return;
+    case EXCHANGE_FORMAT_TORCHTUNE:
+        g_string_append(out, "\"$RECIPE\" --config \"$CONFIG\"\n");
+        return;
     default:
         break;
     }
@@ -88,6 +97,9 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
         g_string_append(out, "RECIPE=recipe.py" YOURS);
     if (format == EXCHANGE_FORMAT_DEEPSPEED)
         g_string_append(out, "SCRIPT=train.py" YOURS);
+    if (format == EXCHANGE_FORMAT_TORCHTUNE)
+        g_string_append(out, spec->training.adapter.given ? "RECIPE=lora_finetune_distributed.py" YOURS
+                                                          : "RECIPE=full_finetune_distributed.py" YOURS);
     g_string_append(out, "PORT=29500" YOURS);
     if (slurm)
         g_string_append(out, "HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n");

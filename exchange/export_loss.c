@@ -135,6 +135,25 @@ static bool said_by_stages(const OrrJson *back, const char *path)
     return at(back, "parallel", "stage_layers") != NULL && g_strv_contains(ways, path);
 }
 
+/* An object whose members the file says one by one: those that it does not say are told of. */
+static bool said_by_members(const Comparison *comparison, const char *path, const OrrJson *object)
+{
+    g_autoptr(GPtrArray) silent = g_ptr_array_new_with_free_func(g_free);
+    bool any = false;
+    for (const OrrJson *at = orr_json_type(object) == ORR_JSON_OBJECT ? orr_json_first(object) : NULL;
+         at != NULL; at = orr_json_next(at)) {
+        g_autofree char *key = g_strconcat(path, ".", orr_json_key(at), NULL);
+        const bool native = is_native(comparison->native, key);
+        any = any || native;
+        if (!native && !says_nothing(comparison->scenario, key, comparison->whole))
+            g_ptr_array_add(silent, g_steal_pointer(&key));
+    }
+    for (guint i = 0; any && i < silent->len; i++)
+        change(comparison->loss, "%s: the file has no name for it; in the comment alone",
+               (const char *)g_ptr_array_index(silent, i));
+    return any;
+}
+
 static void compare_field(const Comparison *comparison, const char *section, const OrrJson *member)
 {
     const char *key = orr_json_key(member);
@@ -144,7 +163,7 @@ static void compare_field(const Comparison *comparison, const char *section, con
         strcmp(path, "execution.overlap") == 0 || strcmp(path, "parallel.data") == 0 ||
         strcmp(path, "execution.framework_text") == 0 || same_value(member, back))
         return;
-    if (said_by_stages(comparison->back, path))
+    if (said_by_stages(comparison->back, path) || said_by_members(comparison, path, member))
         return;
     if (strcmp(path, "parallel.sequence_parallel") == 0 && comparison->spec->parallel.tensor == 1)
         return;

@@ -12,6 +12,7 @@ typedef struct ExchangeFormatRow {
     const char *title;
     const char *array;         /* of shell words */
     const char *frameworks[6]; /* profiles of that software begin so; NULL behind them */
+    bool finetunes;            /* it says adapters, and what is frozen */
 } ExchangeFormatRow;
 
 /* NULL: a format that holds a model alone. */

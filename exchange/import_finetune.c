@@ -7,77 +7,15 @@
 #include <limits.h>
 #include <string.h>
 
+#include "exchange/finetune.h"
 #include "exchange/import.h"
 #include "exchange/model_names.h"
 #include "spec/adapter.h"
 
-/* What a program calls things, and its own values of what its file leaves out (0: none). */
-typedef struct Dialect {
-    const char *model, *sequence, *micro, *accumulate, *rank, *alpha, *dropout, *targets, *steps, *epochs,
-        *optimizer, *compiled;
-    int sequence_default, micro_default, rank_default;
-} Dialect;
-
-static const Dialect axolotl = {"base_model",
-                                "sequence_len",
-                                "micro_batch_size",
-                                "gradient_accumulation_steps",
-                                "lora_r",
-                                "lora_alpha",
-                                "lora_dropout",
-                                "lora_target_modules",
-                                "max_steps",
-                                "num_epochs",
-                                "optimizer",
-                                "torch_compile",
-                                512,
-                                1,
-                                8};
-static const Dialect llama_factory = {"model_name_or_path",
-                                      "cutoff_len",
-                                      "per_device_train_batch_size",
-                                      "gradient_accumulation_steps",
-                                      "lora_rank",
-                                      "lora_alpha",
-                                      "lora_dropout",
-                                      "lora_target",
-                                      "max_steps",
-                                      "num_train_epochs",
-                                      "optim",
-                                      "torch_compile",
-                                      2048,
-                                      8,
-                                      8};
-static const Dialect torchtune = {"model._component_",
-                                  "tokenizer.max_seq_len",
-                                  "batch_size",
-                                  "gradient_accumulation_steps",
-                                  "model.lora_rank",
-                                  "model.lora_alpha",
-                                  "model.lora_dropout",
-                                  "model.lora_attn_modules",
-                                  "max_steps_per_epoch",
-                                  "epochs",
-                                  "optimizer._component_",
-                                  "compile",
-                                  0,
-                                  1,
-                                  8};
-static const Dialect trl = {"model_name_or_path",
-                            "max_length",
-                            "per_device_train_batch_size",
-                            "gradient_accumulation_steps",
-                            "lora_r",
-                            "lora_alpha",
-                            "lora_dropout",
-                            "lora_target_modules",
-                            "max_steps",
-                            "num_train_epochs",
-                            "optim",
-                            "torch_compile",
-                            1024,
-                            8,
-                            16};
+#define AXOLOTL       exchange_dialect(EXCHANGE_FORMAT_AXOLOTL)
+#define LLAMA_FACTORY exchange_dialect(EXCHANGE_FORMAT_LLAMA_FACTORY)
+#define TORCHTUNE     exchange_dialect(EXCHANGE_FORMAT_TORCHTUNE)
+#define TRL           exchange_dialect(EXCHANGE_FORMAT_TRL)
 
 static const char *text_of(const ExchangeImport *import, const char *key)
 {
@@ -97,7 +35,7 @@ static bool has_word(const char *text, const char *word)
     return low != NULL && strstr(low, word) != NULL;
 }
 
-static void take_model(ExchangeImport *import, const Dialect *names)
+static void take_model(ExchangeImport *import, const ExchangeDialect *names)
 {
     const char *model = text_of(import, names->model);
     if (model == NULL || exchange_import_at(import, "model") != NULL)
@@ -115,7 +53,7 @@ static void take_model(ExchangeImport *import, const Dialect *names)
 
 /* Sequences of a step: those of one GPU times the data-parallel ranks, which the launch decides. A pair of preference
  * training is one to these programs, and two sequences to a scenario. */
-static void take_batch(ExchangeImport *import, const Dialect *names, bool pairs)
+static void take_batch(ExchangeImport *import, const ExchangeDialect *names, bool pairs)
 {
     int sequence = names->sequence_default, micro = names->micro_default, times = 1;
     const int data = exchange_import_data(import);
@@ -156,7 +94,8 @@ static const char *const module_of[][2] = {
 };
 
 /* Targets by a regular expression, which has to match the whole name of a module. False: `given` is none. */
-static bool take_pattern(ExchangeImport *import, const Dialect *names, const char *given, GString *list)
+static bool take_pattern(ExchangeImport *import, const ExchangeDialect *names, const char *given,
+                         GString *list)
 {
     static const char *const roots[] = {"model.layers.0", "model.language_model.layers.0",
                                         "language_model.model.layers.0"};
@@ -179,7 +118,7 @@ static bool take_pattern(ExchangeImport *import, const Dialect *names, const cha
 }
 
 /* A list as the file writes it, [q_proj, v_proj] or "q_proj,v_proj"; "all" and "all-linear" stand alone. */
-static void take_targets(ExchangeImport *import, const Dialect *names)
+static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
 {
     const char *given = text_of(import, names->targets);
     const bool all = on(import, "lora_target_linear", false) || g_strcmp0(given, "all") == 0 ||
@@ -244,7 +183,7 @@ static bool scores(const ExchangeImport *import)
 }
 
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
-static void take_task(ExchangeImport *import, const Dialect *names, const char *base, bool pairs)
+static void take_task(ExchangeImport *import, const ExchangeDialect *names, const char *base, bool pairs)
 {
     int rank = names->rank_default;
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
@@ -288,7 +227,7 @@ static void take_precision(ExchangeImport *import, bool bf16_default)
                                           : "\"fp32\"");
 }
 
-static void take_optimizer(ExchangeImport *import, const Dialect *names)
+static void take_optimizer(ExchangeImport *import, const ExchangeDialect *names)
 {
     const char *optimizer = text_of(import, names->optimizer);
     if (optimizer == NULL)
@@ -347,7 +286,7 @@ static void take_trainer(ExchangeImport *import, const char *fsdp_key)
                                               : "\"transformers-ddp\"");
 }
 
-static void take_rest(ExchangeImport *import, const Dialect *names, bool checkpoints, bool packs)
+static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool checkpoints, bool packs)
 {
     exchange_import_native(import, "training.recompute", checkpoints ? "\"full\"" : "\"none\"");
     if (text_of(import, names->compiled) != NULL)
@@ -383,12 +322,12 @@ void exchange_import_axolotl(ExchangeImport *import)
     const bool verdicts = verdict_task(import) != NULL;
     if (rl != NULL && strcmp(rl, "dpo") != 0 && !without_reference(import) && !verdicts)
         exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
-    take_model(import, &axolotl);
+    take_model(import, AXOLOTL);
     const bool pairs = (rl != NULL && !verdicts) || scores(import);
-    take_batch(import, &axolotl, pairs);
-    take_task(import, &axolotl, base, pairs);
+    take_batch(import, AXOLOTL, pairs);
+    take_task(import, AXOLOTL, base, pairs);
     take_precision(import, false);
-    take_optimizer(import, &axolotl);
+    take_optimizer(import, AXOLOTL);
     take_attention(import, text_of(import, "attn_implementation"),
                    on(import, "flash_attention", false) || on(import, "sdp_attention", false));
     take_trainer(import, settings_find(import->in, "fsdp_config.fsdp_version") != NULL
@@ -397,7 +336,7 @@ void exchange_import_axolotl(ExchangeImport *import)
     exchange_import_move(import, "tensor_parallel_size", "parallel.tensor");
     exchange_import_move(import, "context_parallel_size", "parallel.context");
     exchange_import_move(import, "expert_parallel_size", "parallel.expert");
-    take_rest(import, &axolotl, on(import, "gradient_checkpointing", false),
+    take_rest(import, AXOLOTL, on(import, "gradient_checkpointing", false),
               on(import, "sample_packing", false));
 }
 
@@ -435,21 +374,21 @@ void exchange_import_llama_factory(ExchangeImport *import)
     if (stage != NULL && !pairs && verdict_task(import) == NULL && strcmp(stage, "sft") != 0 &&
         strcmp(stage, "pt") != 0)
         exchange_import_warn(import, "stage: %.40s is not modelled; taken as sft", stage);
-    take_model(import, &llama_factory);
+    take_model(import, LLAMA_FACTORY);
     if (freezes)
         take_freeze(import);
-    take_batch(import, &llama_factory, pairs);
-    take_task(import, &llama_factory,
+    take_batch(import, LLAMA_FACTORY, pairs);
+    take_task(import, LLAMA_FACTORY,
               !lora                    ? NULL
               : bits == NULL           ? "bf16"
               : strcmp(bits, "4") == 0 ? "nf4"
                                        : "int8",
               pairs);
     take_precision(import, false);
-    take_optimizer(import, &llama_factory);
+    take_optimizer(import, LLAMA_FACTORY);
     take_attention(import, text_of(import, "flash_attn"), false);
     take_trainer(import, "fsdp");
-    take_rest(import, &llama_factory, !on(import, "disable_gradient_checkpointing", false),
+    take_rest(import, LLAMA_FACTORY, !on(import, "disable_gradient_checkpointing", false),
               on(import, "packing", g_strcmp0(stage, "pt") == 0));
 }
 
@@ -462,19 +401,19 @@ void exchange_import_trl(ExchangeImport *import)
          settings_find(import->in, "precompute_ref_log_probs") != NULL);
     if (on(import, "precompute_ref_log_probs", false))
         exchange_import_implied(import, "training.reference", "\"cached\"");
-    take_model(import, &trl);
-    take_batch(import, &trl, pairs);
-    take_task(import, &trl,
+    take_model(import, TRL);
+    take_batch(import, TRL, pairs);
+    take_task(import, TRL,
               !lora                               ? NULL
               : on(import, "load_in_4bit", false) ? "nf4"
               : on(import, "load_in_8bit", false) ? "int8"
                                                   : "bf16",
               pairs);
     take_precision(import, true);
-    take_optimizer(import, &trl);
+    take_optimizer(import, TRL);
     take_attention(import, text_of(import, "attn_implementation"), false);
     take_trainer(import, "fsdp");
-    take_rest(import, &trl, on(import, "gradient_checkpointing", true), on(import, "packing", false));
+    take_rest(import, TRL, on(import, "gradient_checkpointing", true), on(import, "packing", false));
 }
 
 void exchange_import_torchtune(ExchangeImport *import)
@@ -483,17 +422,17 @@ void exchange_import_torchtune(ExchangeImport *import)
                *loss = text_of(import, "loss._component_");
     const bool quantised = has_word(component, "qlora") || on(import, "model.quantize_base", false),
                lora = has_word(component, "lora"), pairs = has_word(loss, "dpo");
-    take_model(import, &torchtune);
-    take_batch(import, &torchtune, pairs);
-    take_task(import, &torchtune, !lora ? NULL : quantised ? "nf4" : "bf16", pairs);
+    take_model(import, TORCHTUNE);
+    take_batch(import, TORCHTUNE, pairs);
+    take_task(import, TORCHTUNE, !lora ? NULL : quantised ? "nf4" : "bf16", pairs);
     exchange_import_native(import, "training.precision",
                            g_strcmp0(type, "fp32") == 0 ? "\"fp32\"" : "\"bf16\"");
-    take_optimizer(import, &torchtune);
+    take_optimizer(import, TORCHTUNE);
     exchange_import_move(import, "tensor_parallel_dim", "parallel.tensor");
     exchange_import_native_int(import, "parallel.zero", exchange_import_data(import) > 1 ? 3 : 0);
     exchange_import_implied(import, "execution.framework", "\"torchtune\"");
     if (on(import, "enable_activation_offloading", false))
         exchange_import_native(import, "offload.activations.tier", "\"host\"");
-    take_rest(import, &torchtune, on(import, "enable_activation_checkpointing", false),
+    take_rest(import, TORCHTUNE, on(import, "enable_activation_checkpointing", false),
               on(import, "dataset.packed", false));
 }

@@ -1,0 +1,72 @@
+/* exchange/finetune.c - see finetune.h. Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs,
+ * [TRL] trainer. Tested: unit/exchange/test_import_finetune.c, test_export_finetune.c */
+#include "exchange/finetune.h"
+
+static const ExchangeDialect axolotl = {"base_model",
+                                        "sequence_len",
+                                        "micro_batch_size",
+                                        "gradient_accumulation_steps",
+                                        "lora_r",
+                                        "lora_alpha",
+                                        "lora_dropout",
+                                        "lora_target_modules",
+                                        "max_steps",
+                                        "num_epochs",
+                                        "optimizer",
+                                        "torch_compile",
+                                        512,
+                                        1,
+                                        8};
+static const ExchangeDialect llama_factory = {"model_name_or_path",
+                                              "cutoff_len",
+                                              "per_device_train_batch_size",
+                                              "gradient_accumulation_steps",
+                                              "lora_rank",
+                                              "lora_alpha",
+                                              "lora_dropout",
+                                              "lora_target",
+                                              "max_steps",
+                                              "num_train_epochs",
+                                              "optim",
+                                              "torch_compile",
+                                              2048,
+                                              8,
+                                              8};
+static const ExchangeDialect torchtune = {"model._component_",
+                                          "tokenizer.max_seq_len",
+                                          "batch_size",
+                                          "gradient_accumulation_steps",
+                                          "model.lora_rank",
+                                          "model.lora_alpha",
+                                          "model.lora_dropout",
+                                          "model.lora_attn_modules",
+                                          "max_steps_per_epoch",
+                                          "epochs",
+                                          "optimizer._component_",
+                                          "compile",
+                                          0,
+                                          1,
+                                          8};
+static const ExchangeDialect trl = {"model_name_or_path",
+                                    "max_length",
+                                    "per_device_train_batch_size",
+                                    "gradient_accumulation_steps",
+                                    "lora_r",
+                                    "lora_alpha",
+                                    "lora_dropout",
+                                    "lora_target_modules",
+                                    "max_steps",
+                                    "num_train_epochs",
+                                    "optim",
+                                    "torch_compile",
+                                    1024,
+                                    8,
+                                    16};
+
+const ExchangeDialect *exchange_dialect(ExchangeFormat format)
+{
+    return format == EXCHANGE_FORMAT_AXOLOTL         ? &axolotl
+           : format == EXCHANGE_FORMAT_LLAMA_FACTORY ? &llama_factory
+           : format == EXCHANGE_FORMAT_TORCHTUNE     ? &torchtune
+                                                     : &trl;
+}

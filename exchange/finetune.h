@@ -1,0 +1,17 @@
+/* exchange/finetune.h - what fine-tuning programs call things in their files: for import and export. */
+#ifndef ORR_EXCHANGE_FINETUNE_H
+#define ORR_EXCHANGE_FINETUNE_H
+
+#include "exchange/exchange.h"
+
+/* Names, and a program's own values of what its file leaves out (0: none). */
+typedef struct ExchangeDialect {
+    const char *model, *sequence, *micro, *accumulate, *rank, *alpha, *dropout, *targets, *steps, *epochs,
+        *optimizer, *compiled;
+    int sequence_default, micro_default, rank_default;
+} ExchangeDialect;
+
+/* Of axolotl, LLaMA-Factory, torchtune or TRL. */
+const ExchangeDialect *exchange_dialect(ExchangeFormat format);
+
+#endif
