@@ -62,11 +62,13 @@ const CliCommand cli_command_explain = {
     .usage = "SCENARIO.json",
     .summary = "in ten sentences: what binds, what single changes would bring",
     .help = "Says which resource a step waits for (simulated with 10 % more of each), and which "
-            "kernels the largest loss is made of. Then come the five strongest changes of one field "
-            "of parallel, training or execution. Each is simulated; the data-parallel degree follows "
-            "the others. Then what memory rules out. Last, a table of hardware figures: what 1 % "
-            "better of each does to the step. Of a loop of reinforcement learning it says what a step would "
-            "take without each phase, and with single changes of roles, parts and staleness.\n\n"
+            "kernels the largest loss is made of. Then come the strongest changes, a sentence for each "
+            "part of the step that they shorten. A change is one field of parallel, training or "
+            "execution, or fields that belong together: a schedule and its stages a rank. Each is "
+            "simulated; the data-parallel degree follows the others. Then what memory rules out. Last, a "
+            "table of hardware figures: what 1 % better of each does to the step. Of a loop of reinforcement "
+            "learning it says what a step would take without each phase, and with single changes of roles, "
+            "parts and staleness.\n\n"
             "  orrery explain scenarios/examples/gpt3-175b.json\n"
             "  orrery explain gpt3.json --format json\n"
             "  orrery explain scenarios/examples/rl-grpo-qwen2.5-7b-h20.json\n",

@@ -43,6 +43,7 @@ static const struct {
     {"pipeline", plot_pipeline, NULL, true, NULL},
     {"memory", plot_memory, NULL, true, NULL},
     {"waterfall", plot_waterfall, NULL, true, NULL},
+    {"tornado", plot_tornado, NULL, false, NULL},
     {"utilisation", plot_utilisation, NULL, false, NULL},
     {"workers", plot_workers, NULL, false, NULL},
     {"stragglers", plot_stragglers, NULL, false, NULL},
@@ -66,14 +67,14 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
         gsize i = 0;
         while (i < G_N_ELEMENTS(pictures) && strcmp(pictures[i].name, names[n]) != 0)
             i++;
-        if (i == G_N_ELEMENTS(pictures))
-            return orr_fail(
-                error, ORR_ERROR_INPUT,
-                "--what: no picture is named \"%s\" (--vary draws sweep); give some of pipeline, memory, "
-                "waterfall, utilisation, workers, stragglers, finetune, goodput, interval, interruptions, "
-                "spares, "
-                "topology, busbw",
-                names[n]);
+        if (i == G_N_ELEMENTS(pictures)) {
+            g_autoptr(GString) known = g_string_new(NULL);
+            for (gsize k = 0; k < G_N_ELEMENTS(pictures); k++)
+                g_string_append_printf(known, "%s%s", k > 0 ? ", " : "", pictures[k].name);
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "--what: no picture is named \"%s\" (--vary draws sweep); give some of %s",
+                            names[n], known->str);
+        }
         *ret_bits |= 1u << i;
     }
     return true;
@@ -235,10 +236,9 @@ static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
-     "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host "
-     "are), workers (of parameter servers), stragglers, finetune (full, LoRA and QLoRA); of weeks of "
-     "training: goodput, interval, "
-     "interruptions, spares; of a fabric topology, busbw"},
+     "these pictures only; of a step: pipeline, memory, waterfall, tornado, utilisation, workers, "
+     "stragglers, finetune; of weeks of training: goodput, interval, interruptions, spares; of a fabric: "
+     "topology, busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
     MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
     MACHINE("topology", topology, "NAME|FILE", "topology: of `orrery list topologies`, or a file"),
@@ -263,13 +263,15 @@ const CliCommand cli_command_plot = {
             "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
             "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
             "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
-            "replicas are slow. finetune: memory of full fine-tuning, LoRA and QLoRA. Without a scenario: "
+            "replicas are slow. tornado: what the best and the worst value of each field would do to the "
+            "step. finetune: memory of full fine-tuning, LoRA and QLoRA. Without a scenario: "
             "topology (a fabric) and busbw (bus bandwidth of what "
             "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
             "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
             "  orrery plot gpt3.json --width 2400\n"
             "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
             "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
+            "  orrery plot scenarios/examples/gpt3-175b.json --what tornado\n"
             "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
             "  orrery plot scenarios/examples/llama2-70b-lora.json --what finetune --set model=llama2-7b\n"
             "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"

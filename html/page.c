@@ -206,7 +206,7 @@ static void write_changes(const Explanation *explanation, GString *out)
     }
     g_string_append(out, "; each simulated with 10 % more of it.</p>\n");
     g_string_append(out, "<div class=\"scroll\"><table><tr><th>change</th><th>step</th><th>faster "
-                         "by</th><th>memory</th></tr>\n");
+                         "by</th><th>mostly less</th><th>memory</th></tr>\n");
     shown = 0;
     for (guint i = 0; i < explanation->changes->len && shown < 8; i++) {
         const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
@@ -216,15 +216,16 @@ static void write_changes(const Explanation *explanation, GString *out)
         for (gsize set = 0; set < G_N_ELEMENTS(change->set) && change->set[set] != NULL; set++)
             text(out, "%s%s", set > 0 ? ", " : "", change->set[set]);
         g_string_append_printf(
-            out, "</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td><td>%s</td></tr>\n",
+            out, "</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td><td>%s</td><td>%s</td></tr>\n",
             orr_text_seconds(step, (double)change->step_ps * 1e-12), change->gain_frac * 100,
+            change->cause != NULL ? change->cause : "",
             !change->fits  ? "does not fit"
             : change->edge ? "at the edge"
                            : "fits");
         shown++;
     }
     g_string_append(out, "</table></div>\n");
-    g_string_append_printf(out, "<p>%s of %d single changes that were simulated.</p>\n",
+    g_string_append_printf(out, "<p>%s of %d changes that were simulated.</p>\n",
                            shown > 0 ? "The strongest" : "No change is faster", explanation->tried);
 }
 

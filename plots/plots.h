@@ -25,6 +25,15 @@ bool plot_memory(const Report *report, const PlotTarget *target, GError **error)
 /* From the peak down to the model FLOP/s. */
 bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error);
 
+/* What changes of one field do to the step: the best and the worst value of each; either may be NULL. */
+typedef struct PlotSwing {
+    char key[64]; /* "parallel.tensor" */
+    const ExplainChange *best, *worst;
+} PlotSwing;
+/* PlotSwing, those that bring most first. */
+GArray *plot_swings(const Explanation *explanation);
+bool plot_tornado(const Report *report, const PlotTarget *target, GError **error);
+
 /* Who is busy when: the GPU with kernels, the ways to and from the host and its disks, the host's optimizer. */
 typedef enum {
     PLOT_BUSY_GPU,

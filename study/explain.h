@@ -1,8 +1,8 @@
 /* study/explain.h - what binds a step, what single changes would bring, and what its largest loss is made of.
  *
  * Nothing is guessed: what binds is how much faster the step is simulated with ten percent more of each resource, and
- * every change is a simulation of the scenario with one field of parallel, training or execution altered (the
- * data-parallel degree follows the others). Kernels are those of the op list, alone.
+ * every change is a simulation of the scenario with one field of parallel, training or execution altered, or fields that
+ * belong together (the data-parallel degree follows the others). Kernels are those of the op list, alone.
  */
 #ifndef ORR_STUDY_EXPLAIN_H
 #define ORR_STUDY_EXPLAIN_H
@@ -23,10 +23,13 @@ typedef struct ExplainFigure {
 } ExplainFigure;
 
 typedef struct ExplainChange {
-    char *set[3]; /* "parallel.tensor=4", and what follows from it; NULL-terminated where fewer */
+    char *set[4]; /* "parallel.tensor=4", and what follows from it; NULL-terminated where fewer */
     int64_t step_ps;
     double gain_frac; /* 1 - step / today's; below 0: slower */
     bool fits, edge;  /* edge: only by using the reserve */
+    bool spare;       /* takes off the GPU what has room on it: after all others */
+    const char
+        *cause; /* "bubble": the part of the step that most of the gain comes out of; NULL: no single one */
 } ExplainChange;
 
 typedef struct ExplainKernel {
@@ -42,10 +45,11 @@ typedef struct Explanation {
     const Report *report; /* borrowed */
     GArray *binds;        /* ExplainBind, most first */
     GArray *figures;      /* ExplainFigure, most effect first */
-    GArray *changes;      /* ExplainChange, fastest first: those that fit before the others */
-    GArray *kernels;      /* ExplainKernel of compute, most loss first */
-    GArray *collectives;  /* ExplainKernel, most time first */
-    int tried, refused;   /* changes simulated; combinations that the rules refuse */
+    GArray
+        *changes; /* ExplainChange, fastest first: those that fit before the others, spare ones behind them */
+    GArray *kernels;     /* ExplainKernel of compute, most loss first */
+    GArray *collectives; /* ExplainKernel, most time first */
+    int tried, refused;  /* changes simulated; combinations that the rules refuse */
 } Explanation;
 
 Explanation report_explain(const Report *report);

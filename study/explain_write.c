@@ -68,25 +68,65 @@ static char *set_words(const ExplainChange *change)
     return g_string_free(words, FALSE);
 }
 
-static void write_changes(const Explanation *explanation, int *number, GString *out)
+static bool is_gain(const ExplainChange *change)
 {
-    int shown = 0;
-    char step[ORR_TEXT_SIZE];
-    for (guint i = 0; i < explanation->changes->len && shown < EXPLAIN_CHANGES; i++) {
-        const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
-        if (!change->fits || change->gain_frac < LEAST_GAIN)
+    return change->fits && change->gain_frac >= LEAST_GAIN;
+}
+
+/* Changes behind `first` whose gain comes out of the same part and is no larger: "; for the same reason X brings 5.1 %, Y 4.4 %". */
+static void append_likes(const GArray *changes, guint first, GString *line)
+{
+    const char *cause = g_array_index(changes, ExplainChange, first).cause;
+    int named = 0;
+    for (guint i = first + 1; cause != NULL && i < changes->len && named < 2; i++) {
+        const ExplainChange *change = &g_array_index(changes, ExplainChange, i);
+        if (!is_gain(change) || change->spare || change->cause == NULL || !g_str_equal(change->cause, cause))
             continue;
         g_autofree char *words = set_words(change);
-        orr_text_seconds(step, (double)change->step_ps * 1e-12);
-        sentence(out, number, "%s would bring %.1f %%: %s%s.", words, 100 * change->gain_frac, step,
-                 change->edge ? ", with memory at the edge" : "");
+        g_string_append_printf(line, "%s%s%s %.1f\u00a0%%", named == 0 ? "; for the same reason " : ", ",
+                               words, named == 0 ? " brings" : "", 100 * change->gain_frac);
+        named++;
+    }
+}
+
+static bool told_before(const GArray *changes, guint index)
+{
+    const ExplainChange *change = &g_array_index(changes, ExplainChange, index);
+    for (guint i = 0; change->cause != NULL && i < index; i++) {
+        const ExplainChange *before = &g_array_index(changes, ExplainChange, i);
+        if (is_gain(before) && before->cause != NULL && g_str_equal(before->cause, change->cause))
+            return true;
+    }
+    return false;
+}
+
+/* The strongest change of each part of the step that gains come out of, the others of that part behind it. */
+static void write_changes(const Explanation *explanation, int *number, GString *out)
+{
+    const GArray *changes = explanation->changes;
+    int shown = 0;
+    char step[ORR_TEXT_SIZE];
+    for (guint i = 0; i < changes->len && shown < EXPLAIN_CHANGES; i++) {
+        const ExplainChange *change = &g_array_index(changes, ExplainChange, i);
+        if (!is_gain(change) || told_before(changes, i))
+            continue;
+        g_autofree char *words = set_words(change);
+        g_autoptr(GString) line = g_string_new(NULL);
+        g_string_printf(line, "%s would bring %.1f %%: %s", words, 100 * change->gain_frac,
+                        orr_text_seconds(step, (double)change->step_ps * 1e-12));
+        if (change->cause != NULL)
+            g_string_append_printf(line, ", mostly less %s", change->cause);
+        if (change->edge)
+            g_string_append(line, ", with memory at the edge");
+        append_likes(changes, i, line);
+        sentence(out, number, "%s.", line->str);
         shown++;
     }
     if (shown == 0)
-        sentence(out, number, "None of %d single changes that were simulated makes the step faster and fits.",
+        sentence(out, number, "None of %d changes that were simulated makes the step faster and fits.",
                  explanation->tried);
     else if (shown < EXPLAIN_CHANGES)
-        sentence(out, number, "No other of %d single changes that were simulated is faster and fits.",
+        sentence(out, number, "No other of %d changes that were simulated is faster and fits.",
                  explanation->tried);
 }
 
@@ -271,6 +311,8 @@ void report_explain_json(const Explanation *explanation, const ExplainLoss *larg
         orr_jw_number(w, "gain_frac", change->gain_frac);
         orr_jw_bool(w, "fits", change->fits);
         orr_jw_bool(w, "at_the_edge", change->edge);
+        if (change->cause != NULL)
+            orr_jw_text(w, "less", change->cause);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');

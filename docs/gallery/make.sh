@@ -180,6 +180,8 @@ keep() { # folder, figure; the CSVs of spans and levels are large and stay out
 keep "$work" pipeline
 "$orrery" plot $examples/mt-nlg-530b.json --what pipeline --quiet --output "$work" > /dev/null
 mv "$work/pipeline.png" "$out/pipeline-deep.png"
+"$orrery" plot $examples/gpt3-175b.json --what tornado --quiet --output "$work" > /dev/null
+keep "$work" tornado
 "$orrery" plot $examples/gpt3-175b.json --quiet --output "$work" --vary training.micro_batch=1..8 > /dev/null
 for figure in memory waterfall sweep; do keep "$work" $figure; done
 "$orrery" plan $examples/plan-sc21-175b.json --quiet --deadline "30 days" --plot "$work" > /dev/null

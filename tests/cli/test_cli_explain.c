@@ -70,6 +70,41 @@ static void test_changes_run(void)
     }
 }
 
+/* Fields that belong together change together; changes of one cause are told in one sentence; what has room on the GPU leaves it
+ * last. */
+static void test_changes_together(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "together");
+    const OrrJson *changes = at(orr_json_root(doc), "changes"), *first = orr_json_first(changes);
+    g_autofree char *set = orr_json_dump(at(first, "set"));
+    g_assert_nonnull(strstr(set, "parallel.schedule=interleaved"));
+    g_assert_nonnull(strstr(set, "parallel.virtual_stages="));
+    g_assert_cmpstr(orr_json_text(at(first, "less")), ==, "bubble");
+    g_assert_cmpfloat(orr_json_number(at(first, "gain_frac")), >, 0.1);
+    bool offloads = false;
+    int interleaved = 0, shapes = 0;
+    for (const OrrJson *change = first; change != NULL; change = orr_json_next(change)) {
+        g_autofree char *words = orr_json_dump(at(change, "set"));
+        const bool offload = strstr(words, "offload=") != NULL;
+        g_assert_false(offloads && !offload && orr_json_bool(at(change, "fits")));
+        offloads |= offload;
+        interleaved += strstr(words, "schedule=interleaved") != NULL; /* the best number of stages alone */
+        shapes += strstr(words, "parallel.tensor=4") != NULL && strstr(words, "parallel.pipeline=16") != NULL;
+    }
+    g_assert_true(offloads);
+    g_assert_cmpint(interleaved, ==, 1);
+    g_assert_cmpint(shapes, ==, 1);
+    orr_json_free(doc);
+    run = cli_run(NULL, CLI_WORDS("explain", path));
+    cli_assert_done(&run, "explain");
+    g_assert_nonnull(strstr(run.out, "mostly less bubble"));
+    g_assert_nonnull(strstr(run.out, "for the same reason"));
+    g_assert_null(strstr(run.out, "offload"));
+    cli_run_clear(&run);
+}
+
 /* Of a run with these settings: what the scenario asks of its software in vain. */
 static int notes_with(const char *path, const char *framework, const OrrJson *sets)
 {
@@ -299,6 +334,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/explain/changes-run", test_changes_run);
+    g_test_add_func("/cli/explain/changes-together", test_changes_together);
     g_test_add_func("/explain/changes-are-offered", test_changes_are_offered);
     g_test_add_func("/explain/binds", test_binds);
     g_test_add_func("/explain/binds-below", test_binds_below);

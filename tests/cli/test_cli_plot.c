@@ -42,6 +42,42 @@ static void test_plot_campaign(void)
     cli_scratch_free(folder);
 }
 
+/* Width and height in a PNG's head. */
+static guint32 png_size(const char *folder, const char *name, int which)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL), *bytes = NULL;
+    guint32 size = 0;
+    g_assert_true(g_file_get_contents(path, &bytes, NULL, NULL));
+    memcpy(&size, bytes + 16 + 4 * which, 4);
+    return GUINT32_FROM_BE(size);
+}
+
+/* Each picture that --what names beside the usual ones is drawn, and its CSV has these columns. */
+static void test_plot_named(void)
+{
+    static const struct {
+        const char *what, *scenario, *columns;
+    } rows[] = {{"tornado", "gpt3-175b", "row,key,value,step_percent,fits\n"}};
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run =
+            cli_run(folder, CLI_WORDS("plot", rows[i].scenario, "--what", rows[i].what, "--output", "p"));
+        cli_assert_done(&run, rows[i].what);
+        g_autofree char *name = g_strdup_printf("p/%s.csv", rows[i].what),
+                        *picture = g_strdup_printf("p/%s.png", rows[i].what),
+                        *csv = cli_contents(folder, name);
+        g_assert_true(g_str_has_prefix(csv, rows[i].columns));
+        g_assert_cmpuint(png_size(folder, picture, 0), ==, 1200);
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(folder);
+}
+
 /* Full fine-tuning, LoRA and QLoRA of one scenario: a bar each, weights narrower from one to the next. */
 static void test_plot_finetune(void)
 {
@@ -66,16 +102,6 @@ static void test_plot_finetune(void)
         weights = own;
     }
     cli_scratch_free(folder);
-}
-
-/* Width and height in a PNG's head. */
-static guint32 png_size(const char *folder, const char *name, int which)
-{
-    g_autofree char *path = g_build_filename(folder, name, NULL), *bytes = NULL;
-    guint32 size = 0;
-    g_assert_true(g_file_get_contents(path, &bytes, NULL, NULL));
-    memcpy(&size, bytes + 16 + 4 * which, 4);
-    return GUINT32_FROM_BE(size);
 }
 
 /* A PNG as wide as asked for; an SVG below 1 MB that says what it shows, however deep the pipeline and long the name. */
@@ -226,6 +252,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/plot/finetune", test_plot_finetune);
     g_test_add_func("/cli/plot", test_plot);
     g_test_add_func("/cli/plot-sizes", test_plot_sizes);
+    g_test_add_func("/cli/plot-named", test_plot_named);
     g_test_add_func("/cli/plot-campaign", test_plot_campaign);
     g_test_add_func("/cli/plot-fabric", test_plot_fabric);
     g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
