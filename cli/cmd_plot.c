@@ -5,6 +5,7 @@
 #include "cli/campaign_plots.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plot_errors.h"
 #include "cli/plot_fabric.h"
 #include "cli/plot_finetune.h"
 #include "api/simulate.h"
@@ -44,6 +45,9 @@ static const struct {
     {"memory", plot_memory, NULL, true, NULL},
     {"waterfall", plot_waterfall, NULL, true, NULL},
     {"tornado", plot_tornado, NULL, false, NULL},
+    {"roofline", plot_roofline, NULL, false, NULL},
+    {"ranks", plot_ranks, NULL, false, NULL},
+    {"errors", NULL, NULL, false, cli_plot_errors},
     {"utilisation", plot_utilisation, NULL, false, NULL},
     {"workers", plot_workers, NULL, false, NULL},
     {"stragglers", plot_stragglers, NULL, false, NULL},
@@ -236,7 +240,8 @@ static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
-     "these pictures only; of a step: pipeline, memory, waterfall, tornado, utilisation, workers, "
+     "these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, "
+     "utilisation, workers, "
      "stragglers, finetune; of weeks of training: goodput, interval, interruptions, spares; of a fabric: "
      "topology, busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
@@ -264,7 +269,10 @@ const CliCommand cli_command_plot = {
             "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
             "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
             "replicas are slow. tornado: what the best and the worst value of each field would do to the "
-            "step. finetune: memory of full fine-tuning, LoRA and QLoRA. Without a scenario: "
+            "step. roofline: what products and attention reach, below the GPU's peak and bandwidth. ranks: "
+            "which GPU does what. errors: the published runs that the interval comes from. utilisation: how "
+            "busy GPU, copies and host are. workers: those of parameter servers. finetune: memory of full "
+            "fine-tuning, LoRA and QLoRA. Without a scenario: "
             "topology (a fabric) and busbw (bus bandwidth of what "
             "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
             "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"

@@ -34,6 +34,37 @@ typedef struct PlotSwing {
 GArray *plot_swings(const Explanation *explanation);
 bool plot_tornado(const Report *report, const PlotTarget *target, GError **error);
 
+/* A product or attention of the model; the same in all places of it. */
+typedef struct PlotRoofPoint {
+    const char *name;
+    bool attention;
+    double flops_per_byte, flops_per_s;
+    double share; /* of the time of all compute kernels */
+} PlotRoofPoint;
+typedef struct PlotRoofline {
+    GArray *points; /* PlotRoofPoint, most share first */
+    double peak_flops_per_s, bytes_per_s;
+    double seconds, memory_s, memory_bytes; /* of all compute kernels; of memory-bound ones among them */
+} PlotRoofline;
+/* Of one micro-batch through the whole model. */
+PlotRoofline plot_roofline_of(const Report *report);
+bool plot_roofline(const Report *report, const PlotTarget *target, GError **error);
+
+/* A published run beside its prediction. */
+typedef struct PlotError {
+    int source;
+    const char *name, *id; /* of the source; of the run */
+    double log_ratio;      /* log(measured / predicted) */
+    bool alike;            /* of the report's class */
+} PlotError;
+/* Sorts by source; returns the row of each (int): sources by their middle ratio. */
+GArray *plot_error_rows(GArray *errors);
+/* PlotError; the report has an interval. */
+bool plot_errors(const Report *report, GArray *errors, const PlotTarget *target, GError **error);
+
+/* Which GPU does what; an error where GPUs are no grid of ranks. */
+bool plot_ranks(const Report *report, const PlotTarget *target, GError **error);
+
 /* Who is busy when: the GPU with kernels, the ways to and from the host and its disks, the host's optimizer. */
 typedef enum {
     PLOT_BUSY_GPU,

@@ -172,7 +172,7 @@ draw zero3 "ZeRO-3 (FSDP) over a step" "Llama 3 8B on 8 H100s: each layer's weig
 # Figures of the commands themselves.
 keep() { # folder, figure; the CSVs of spans and levels are large and stay out
     mv "$1/$2.png" "$out/$2.png"
-    case $2 in pipeline | memory | utilisation | stragglers | topology | interruptions) ;; *) mv "$1/$2.csv" "$out/$2.csv" ;; esac
+    case $2 in pipeline | memory | ranks | errors | utilisation | stragglers | topology | interruptions) ;; *) mv "$1/$2.csv" "$out/$2.csv" ;; esac
 }
 "$orrery" plot $examples/gpt3-175b.json --quiet --output "$work" --set name="GPT-3 175B on 256 A100s, no bubble to speak of" \
     --set cluster.nodes=32 --set parallel.pipeline=4 --set parallel.data=8 --set parallel.schedule=zb-v \
@@ -182,10 +182,20 @@ keep "$work" pipeline
 mv "$work/pipeline.png" "$out/pipeline-deep.png"
 "$orrery" plot $examples/gpt3-175b.json --what tornado --quiet --output "$work" > /dev/null
 keep "$work" tornado
+"$orrery" plot $examples/gpt3-175b.json --what roofline,ranks,errors --quiet --output "$work" > /dev/null
+for figure in roofline ranks errors; do keep "$work" $figure; done
 "$orrery" plot $examples/gpt3-175b.json --quiet --output "$work" --vary training.micro_batch=1..8 > /dev/null
 for figure in memory waterfall sweep; do keep "$work" $figure; done
 "$orrery" plan $examples/plan-sc21-175b.json --quiet --deadline "30 days" --plot "$work" > /dev/null
 keep "$work" scaling
+for machine in dgx-a100-80gb:A100:1.5 dgx-h100:H100:2.5 dgx-b200:B200:4.5; do
+    preset=${machine%%:*} usd=${machine##*:} name=${machine%:*}
+    printf '{"preset": "%s", "name": "%s at %s USD an hour", "usd_per_gpu_hour": %s}\n' "$preset" "${name#*:}" "$usd" "$usd" \
+        > "$work/${name#*:}.json"
+done
+"$orrery" plan $examples/plan-sc21-175b.json --quiet --deadline "30 days" --cluster "$work/A100.json,$work/H100.json,$work/B200.json" \
+    --plot "$work/cost" > /dev/null
+keep "$work/cost" money
 "$orrery" validate scenarios/measurements/*.json --quiet --plot "$work" > /dev/null
 keep "$work" ledger
 "$orrery" plot $examples/zero_offload_10b_v100.json --what utilisation --quiet --output "$work" > /dev/null

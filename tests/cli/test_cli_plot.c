@@ -57,7 +57,12 @@ static void test_plot_named(void)
 {
     static const struct {
         const char *what, *scenario, *columns;
-    } rows[] = {{"tornado", "gpt3-175b", "row,key,value,step_percent,fits\n"}};
+    } rows[] = {
+        {"tornado", "gpt3-175b", "row,key,value,step_percent,fits\n"},
+        {"roofline", "moe-by-layer",
+         "kernel,kind,flops_per_byte,tflop_per_s,share_percent,bound_percent,number\n"},
+        {"ranks", "moe-by-layer", "gpu,node,place,pipeline,data,context,tensor,expert,replica,group\n"},
+        {"errors", "gpt3-175b", "row,source,run,step,alike\n"}};
     g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
     if (gnuplot == NULL) {
         g_test_skip("gnuplot is not installed");
