@@ -60,11 +60,12 @@ static bool is_over(void *data)
     return g_timer_elapsed(patience->timer, NULL) > patience->seconds;
 }
 
-static bool search(const ApiInput *input, char **sets, double reserve_bytes, double seconds, int top,
-                   bool best_only, Spec *spec, SearchResult *result, GError **error)
+static bool search(const ApiInput *input, char **sets, double reserve_bytes, double seconds,
+                   double most_seconds, int top, bool best_only, Spec *spec, SearchResult *result,
+                   GError **error)
 {
     g_autoptr(GTimer) timer = g_timer_new();
-    Patience patience = {timer, 2 * seconds};
+    Patience patience = {timer, MIN(2 * seconds, most_seconds)};
     const SearchOptions options = {.top = top,
                                    .best_only = best_only,
                                    .front = !best_only,
@@ -77,9 +78,14 @@ static bool search(const ApiInput *input, char **sets, double reserve_bytes, dou
 }
 
 static HtmlCell search_cell(const ApiInput *input, char **sets, int tensor, int pipeline,
-                            double reserve_bytes, double seconds)
+                            double reserve_bytes, double seconds, double most_seconds)
 {
     HtmlCell cell = {.tensor = tensor, .pipeline = pipeline};
+    if (!(most_seconds > 0)) {
+        cell.skipped = true;
+        cell.words = g_strdup("not looked at in the time given");
+        return cell;
+    }
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autofree char *tensor_text = g_strdup_printf("%d", tensor),
                     *pipeline_text = g_strdup_printf("%d", pipeline);
@@ -87,11 +93,12 @@ static HtmlCell search_cell(const ApiInput *input, char **sets, int tensor, int 
     g_auto(GStrv) both = api_vary_sets(with_tensor, "parallel.pipeline", pipeline_text);
     g_autoptr(GError) cause = NULL;
     SearchResult result;
-    if (!search(input, both, reserve_bytes, seconds, 1, true, spec, &result, &cause)) {
+    if (!search(input, both, reserve_bytes, seconds, most_seconds, 1, true, spec, &result, &cause)) {
         cell.words = g_strdup(cause->message);
         return cell;
     }
     cell.found = true;
+    cell.proved = result.proved;
     if (result.best->len > 0) {
         const SearchRun *run = &g_array_index(result.best, SearchRun, 0);
         cell.fits = true;
@@ -114,10 +121,12 @@ static void keep_better(const Report *report, HtmlCell *cell)
         (cell->fits && cell->mfu >= report->mfu))
         return;
     g_free(cell->words);
+    const bool proved = cell->found && cell->proved && !cell->fits;
     *cell = (HtmlCell){.tensor = cell->tensor,
                        .pipeline = cell->pipeline,
                        .found = true,
                        .fits = true,
+                       .proved = proved,
                        .mfu = report->mfu,
                        .step_s = (double)report->step_ps * 1e-12,
                        .reserved_bytes = report->reserved_bytes,
@@ -130,7 +139,7 @@ static void add_front(const ApiInput *input, char **sets, double reserve_bytes, 
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GError) cause = NULL;
     SearchResult result;
-    if (!search(input, sets, reserve_bytes, seconds, 0, false, spec, &result, &cause)) {
+    if (!search(input, sets, reserve_bytes, seconds, 2 * seconds, 0, false, spec, &result, &cause)) {
         others->note = g_strdup_printf("Nothing else was searched: %s.", cause->message);
         return;
     }
@@ -150,6 +159,43 @@ static void add_front(const ApiInput *input, char **sets, double reserve_bytes, 
     search_result_clear(&result);
 }
 
+/* `one` is no slower and no larger than `other`, and better in one of both. */
+static bool beats(const HtmlPoint *one, const HtmlPoint *other)
+{
+    return one->step_s <= other->step_s && one->reserved_bytes <= other->reserved_bytes &&
+           (one->step_s < other->step_s || one->reserved_bytes < other->reserved_bytes);
+}
+
+/* The front holds against every other figure of the page: the map's cells join it where nothing beats them, and what the scenario
+ * or a cell beats leaves it. */
+static void join_front(const Report *report, ApiOthers *others)
+{
+    const HtmlPoint own = {.step_s = (double)report->step_ps * 1e-12,
+                           .reserved_bytes = report->reserved_bytes};
+    for (guint i = 0; i < others->cells->len; i++) {
+        const HtmlCell *cell = &g_array_index(others->cells, HtmlCell, i);
+        const HtmlPoint point = {cell->step_s, cell->reserved_bytes, cell->mfu, NULL};
+        bool known = !cell->found || !cell->fits;
+        for (guint k = 0; k < others->front->len && !known; k++) {
+            const HtmlPoint *other = &g_array_index(others->front, HtmlPoint, k);
+            known = !beats(&point, other) && other->step_s <= point.step_s &&
+                    other->reserved_bytes <= point.reserved_bytes;
+        }
+        if (known)
+            continue;
+        g_array_append_val(others->front, point);
+        g_array_index(others->front, HtmlPoint, others->front->len - 1).words = g_strdup(cell->words);
+    }
+    for (guint i = others->front->len; i-- > 0;) {
+        const HtmlPoint *point = &g_array_index(others->front, HtmlPoint, i);
+        bool beaten = report->fits && beats(&own, point);
+        for (guint k = 0; k < others->front->len && !beaten; k++)
+            beaten = beats(&g_array_index(others->front, HtmlPoint, k), point);
+        if (beaten)
+            g_array_remove_index(others->front, i);
+    }
+}
+
 ApiOthers api_others_search(const ApiInput *input, char **sets, const Report *report, double reserve_bytes,
                             double seconds, ApiProgress progress, void *data)
 {
@@ -166,17 +212,20 @@ ApiOthers api_others_search(const ApiInput *input, char **sets, const Report *re
     const int cells = tensor_count * pipeline_count;
     g_array_set_clear_func(others.cells, cell_clear);
     g_array_set_clear_func(others.front, point_clear);
+    g_autoptr(GTimer) timer = g_timer_new();
     add_front(input, wide, reserve_bytes, seconds / 2, &others);
     if (others.front->len == 0)
         return others;
     for (int i = 0; i < cells; i++) {
-        HtmlCell cell = search_cell(input, wide, tensors[i / pipeline_count], pipelines[i % pipeline_count],
-                                    reserve_bytes, seconds / 2 / cells);
+        HtmlCell cell =
+            search_cell(input, wide, tensors[i / pipeline_count], pipelines[i % pipeline_count],
+                        reserve_bytes, seconds / 2 / cells, seconds - g_timer_elapsed(timer, NULL));
         keep_better(report, &cell);
         g_array_append_val(others.cells, cell);
         if (progress != NULL && !progress((double)(i + 1) / cells, data))
             break;
     }
+    join_front(report, &others);
     return others;
 }
 

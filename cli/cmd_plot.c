@@ -185,6 +185,18 @@ static void write_files(const GPtrArray *files, CliFormat format, GString *out)
     }
 }
 
+/* Workers of parameter servers in the place of pipeline ranks, of which there are none. */
+static unsigned bits_of_servers(unsigned bits)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        if (pictures[i].draw == plot_pipeline)
+            bits &= ~(1u << i);
+        if (pictures[i].draw == plot_workers)
+            bits |= 1u << i;
+    }
+    return bits;
+}
+
 /* Everything of a step is simulated before anything is drawn: a bad value leaves no files. */
 static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *target, GError **error)
 {
@@ -196,6 +208,8 @@ static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *tar
     ApiSimulation *simulation = api_simulate(args->common.words[0], args->common.sets, &options, error);
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
+    if (simulation != NULL && args->what == NULL && simulation->report.plan.servers != NULL)
+        bits = bits_of_servers(bits);
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
         draw_all(simulation, &args->common, bits, target, error) &&

@@ -172,6 +172,12 @@ static void add_passes(const Drawing *drawing, GString *out)
                            drawing->timeline->unit);
     for (int i = 0; i < drawing->timeline->kind_count; i++)
         g_string_append_printf(out, "%s\"%s\"", i > 0 ? "," : "", drawing->timeline->kinds[i]->label);
+    g_string_append(out, "],\"numbered\":[");
+    for (int i = 0; i < drawing->timeline->kind_count; i++) /* 1: dark letters, 2: light ones */
+        g_string_append_printf(out, "%s%d", i > 0 ? "," : "",
+                               !drawing->timeline->kinds[i]->pass  ? 0
+                               : drawing->timeline->kinds[i]->dark ? 2
+                                                                   : 1);
     g_string_append_printf(
         out,
         "],\"left\":%.0f,\"right\":%.0f,\"top\":%.0f,\"lane\":%.2f,\"step\":%d,\"end\":", drawing->svg.left,
@@ -202,13 +208,17 @@ static void draw(Drawing *drawing)
     else
         add_boxes(drawing, paths);
     add_lanes(drawing);
+    html_svg_window_begin(&drawing->svg, "moves");
     for (int i = 0; i < timeline->kind_count; i++) {
         g_string_append_printf(out, "<path fill=\"%s\" d=\"%s\"/>\n", plot_colour(timeline->kinds[i]->label),
                                paths[i]->str);
         g_string_free(paths[i], TRUE);
     }
+    html_svg_window_end(&drawing->svg);
+    html_svg_window_begin(&drawing->svg, "numbers");
     if (drawing->csv->rows <= MANY_BOXES)
         add_numbers(drawing);
+    html_svg_window_end(&drawing->svg);
     g_autofree char *unit = g_strdup_printf("time (%s)", timeline->unit);
     html_svg_axis_x(&drawing->svg, unit);
 }

@@ -36,7 +36,10 @@ static void draw_cell(HtmlSvg *svg, const HtmlCell *cell, double x, double y, do
             g_strdup_printf("tensor %d, pipeline %d: %s", cell->tensor, cell->pipeline, cell->words);
         html_svg_rect(svg, x, y, width, height, "var(--idle)", title);
         html_svg_text(svg, x + width / 2, y + height / 2 + 5, "middle", "tick",
-                      cell->found ? "no room" : "\u2013");
+                      cell->skipped  ? "?"
+                      : !cell->found ? "\u2013"
+                      : width < 64   ? "\u2715"
+                                     : "no room");
         return;
     }
     shade(colour, 0.15 + 0.85 * share);
@@ -47,7 +50,8 @@ static void draw_cell(HtmlSvg *svg, const HtmlCell *cell, double x, double y, do
         g_string_append_printf(svg->out,
                                "<rect class=\"own\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
                                x + 2, y + 2, width - 4, height - 4);
-    g_snprintf(text, sizeof text, "%.1f %%", cell->mfu * 100);
+    g_snprintf(text, sizeof text, "%s%.*f%s", cell->proved ? "" : "~", width < 64 ? 0 : 1, cell->mfu * 100,
+               width < 48 ? "" : " %");
     html_svg_text(svg, x + width / 2, y + height / 2 + 5, "middle", share > 0.55 ? "mb light big" : "mb big",
                   text);
 }
@@ -57,6 +61,7 @@ typedef struct HeatMap {
     GArray *tensors, *pipelines; /* int: the degrees that there are */
     const SpecParallel *own;
     double most; /* MFU */
+    bool open;   /* some cell is not proved */
 } HeatMap;
 
 static void draw_heat_map(HtmlSvg *svg, const HeatMap *map)
@@ -84,11 +89,12 @@ void html_heat_map(const HtmlInput *input, GString *out)
 {
     g_autoptr(GArray) tensors = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) pipelines = g_array_new(FALSE, FALSE, sizeof(int));
-    HeatMap map = {input->cells, tensors, pipelines, &input->report->spec->parallel, 0};
+    HeatMap map = {input->cells, tensors, pipelines, &input->report->spec->parallel, 0, false};
     for (guint i = 0; i < map.cells->len; i++) {
         const HtmlCell *cell = &g_array_index(map.cells, HtmlCell, i);
         place(tensors, cell->tensor);
         place(pipelines, cell->pipeline);
+        map.open = map.open || cell->skipped || (cell->fits && !cell->proved);
         map.most = cell->found && cell->fits ? fmax(map.most, cell->mfu) : map.most;
     }
     HtmlSvg svg = {.out = out,
@@ -104,11 +110,16 @@ void html_heat_map(const HtmlInput *input, GString *out)
                    .y1 = 1},
             narrow;
     html_svg_for_screens(&svg, &narrow);
-    html_figure_begin(
-        &svg, "heatmap", "Tensor and pipeline parallelism: the best MFU of each pair",
-        "Each cell is the fastest configuration that fits with these two degrees, all else free; the frame "
-        "is this scenario's.",
-        false);
+    const SpecParallel *own = map.own;
+    g_autofree char *caption = g_strdup_printf(
+        "Each cell is the fastest configuration that fits with these two degrees, schedule %s and what else "
+        "is "
+        "held as given; the frame is this scenario's. \u2013: no such configuration; \u2715: no room.%s",
+        own->schedule_file[0] != '\0' ? own->schedule_file
+                                      : spec_word(&spec_words_schedule, (int)own->schedule),
+        map.open ? " ~: not proved in the time given; ?: not looked at." : "");
+    html_figure_begin(&svg, "heatmap", "Tensor and pipeline parallelism: the best MFU of each pair", caption,
+                      false);
     draw_heat_map(&svg, &map);
     html_svg_end(&svg);
     draw_heat_map(&narrow, &map);

@@ -184,8 +184,10 @@ static void levels_figure(const Report *report, double top_gib, GString *out)
     memory_legend(out, kinds);
     html_svg_begin(&svg, "memory over the step", true);
     html_svg_axis_y(&svg, "GiB");
+    html_svg_window_begin(&svg, "moves");
     for (int kind = 0; kind < kinds; kind++)
         add_area(&svg, &csv, 0, csv.rows, kind);
+    html_svg_window_end(&svg);
     capacity_line(&svg, report->capacity_bytes / GIB);
     g_autofree char *unit = g_strdup_printf("time (%s)", levels.unit);
     html_svg_axis_x(&svg, unit);

@@ -7,6 +7,8 @@
 void html_pipeline(const Report *report, GString *out);
 /* Memory over the step of the fullest rank by kind; what fills each stage at its peak. */
 void html_memory(const Report *report, GString *out);
+/* Section of parameter servers; nothing where a run has none. */
+void html_servers(const Report *report, GString *out);
 void html_waterfall(const Report *report, GString *out);
 /* The critical rank's step in parts that add up to it. */
 void html_split(const Report *report, GString *out);

@@ -13,6 +13,8 @@
 typedef struct HtmlCell {
     int tensor, pipeline;
     bool found, fits; /* found: at least one configuration is valid */
+    bool proved;      /* nothing else of the two degrees is faster */
+    bool skipped;     /* no time was left for it */
     double mfu, step_s, reserved_bytes;
     char *words; /* the configuration, or why there is none */
 } HtmlCell;

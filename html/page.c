@@ -139,16 +139,20 @@ static void write_configuration(const Report *report, GString *out)
     text(out, ", %d layers", spec->model.layers);
     g_string_append(out, "</td></tr>\n");
     row_begin(out, "cluster");
-    text(out, "%d nodes of %d %s%s%s", spec->cluster.nodes, spec->cluster.gpus_per_node,
-         spec->cluster.accelerator.name, spec->cluster.name[0] != '\0' ? ": " : "", spec->cluster.name);
+    text(out, "%d node%s of %d %s%s%s", spec->cluster.nodes, spec->cluster.nodes == 1 ? "" : "s",
+         spec->cluster.gpus_per_node, spec->cluster.accelerator.name,
+         spec->cluster.name[0] != '\0' ? ": " : "", spec->cluster.name);
     g_string_append(out, "</td></tr>\n");
     row_begin(out, "layout");
     text(out, "%s, data parallel %d", configuration, spec->parallel.data);
     g_string_append(out, "</td></tr>\n");
     row_begin(out, "batch");
-    text(out, "%s sequences of %d tokens; micro-batch %d, %d a pipeline",
-         report_page_whole(number, training->global_batch), training->sequence_length, training->micro_batch,
-         spec_microbatches(spec));
+    if (spec->model.list.text != NULL)
+        text(out, "%s samples", report_page_whole(number, training->global_batch));
+    else
+        text(out, "%s sequences of %s tokens", report_page_whole(number, training->global_batch),
+             report_page_whole(active, training->sequence_length));
+    text(out, "; micro-batch %d, %d a pipeline", training->micro_batch, spec_microbatches(spec));
     g_string_append(out, "</td></tr>\n");
     row_begin(out, "numbers");
     text(out, "%s, %s", spec_word(&spec_words_precision, (int)training->precision),
@@ -162,12 +166,15 @@ static void write_configuration(const Report *report, GString *out)
 
 static void write_life(const GArray *life, GString *out)
 {
-    g_string_append(out, "<h2>The whole run, with what fails</h2>\n<div class=\"scroll\"><table>\n");
+    g_string_append(
+        out, "<h2>The whole run, with what fails</h2>\n<div class=\"scroll\"><table class=\"life\">\n");
     for (guint i = 0; i < life->len; i++) {
         const HtmlFact *fact = &g_array_index(life, HtmlFact, i);
-        row_begin(out, fact->label);
+        g_string_append(out, "<tr><td class=\"key\">");
+        html_escape(out, fact->label);
+        g_string_append(out, fact->note != NULL ? "</td><td>" : "</td><td colspan=\"2\">");
         html_escape(out, fact->value);
-        g_string_append(out, "</td><td>");
+        g_string_append(out, fact->note != NULL ? "</td><td>" : "");
         html_escape(out, fact->note != NULL ? fact->note : "");
         g_string_append(out, "</td></tr>\n");
     }
@@ -177,6 +184,8 @@ static void write_life(const GArray *life, GString *out)
 /* Kernels by what they lose against the peak. */
 static void write_kernels(const Explanation *explanation, GString *out)
 {
+    if (explanation->kernels->len == 0)
+        return;
     g_string_append(
         out, "<h3>Which kernels lose it</h3>\n<div class=\"scroll\"><table><tr><th>kernel</th><th>share of "
              "compute</th><th>share of the kernel loss</th></tr>\n");
@@ -205,6 +214,13 @@ static void write_changes(const Explanation *explanation, GString *out)
                  bind->share * 100);
     }
     g_string_append(out, "; each simulated with 10 % more of it.</p>\n");
+    const ExplainChange *first =
+        explanation->changes->len > 0 ? &g_array_index(explanation->changes, ExplainChange, 0) : NULL;
+    if (first == NULL || first->gain_frac < 0.0005) {
+        g_string_append_printf(out, "<p>None of %d changes that were simulated is faster.</p>\n",
+                               explanation->tried);
+        return;
+    }
     g_string_append(out, "<div class=\"scroll\"><table><tr><th>change</th><th>step</th><th>faster "
                          "by</th><th>mostly less</th><th>memory</th></tr>\n");
     shown = 0;
@@ -225,8 +241,8 @@ static void write_changes(const Explanation *explanation, GString *out)
         shown++;
     }
     g_string_append(out, "</table></div>\n");
-    g_string_append_printf(out, "<p>%s of %d changes that were simulated.</p>\n",
-                           shown > 0 ? "The strongest" : "No change is faster", explanation->tried);
+    g_string_append_printf(out, "<p>The strongest of %d changes that were simulated.</p>\n",
+                           explanation->tried);
 }
 
 static void compare_row(GString *out, const char *label, double a, double b, const char *unit, int decimals)
@@ -248,7 +264,7 @@ static void write_comparison(const Comparison *comparison, GString *out)
 {
     const Report *a = comparison->a, *b = comparison->b;
     ReportTime times[2][REPORT_TIME_COUNT];
-    g_string_append(out, "<h2>Side by side</h2>\n<div class=\"scroll\"><table><tr><th></th><th>");
+    g_string_append(out, "<h2>Side by side</h2>\n<div class=\"scroll\"><table><tr><th>of</th><th>");
     html_escape(out, title_of(a));
     g_string_append(out, "</th><th>");
     html_escape(out, title_of(b));
@@ -396,7 +412,10 @@ void html_write(const HtmlInput *input, GString *out)
     html_split(report, out);
     html_waterfall(report, out);
     write_kernels(input->explanation, out);
-    html_pipeline(report, out);
+    if (report->plan.servers != NULL)
+        html_servers(report, out);
+    else
+        html_pipeline(report, out);
     g_string_append(out, "<h2>Memory</h2>\n");
     html_memory(report, out);
     write_changes(input->explanation, out);

@@ -83,6 +83,7 @@ void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const 
                         "in\">+</button> "
                         "<button type=\"button\" data-zoom=\"0.5\" aria-label=\"zoom out\">\u2212</button> "
                         "<button type=\"button\" data-zoom=\"0\">whole step</button> "
+                        "<span class=\"keys\">drag, arrow keys, + and \u2212</span> "
                         "<output></output></p>\n");
 }
 
@@ -104,10 +105,34 @@ void html_svg_begin(HtmlSvg *svg, const char *label, bool zoom)
 {
     static const char *const screens[] = {"", " desks", " phones"};
     GString *out = svg->out;
-    g_string_append_printf(out, "<div class=\"wide%s\"><svg class=\"plot%s\" role=\"img\" aria-label=\"",
-                           screens[svg->screens], zoom ? " zooms" : "");
+    g_string_append_printf(out, "<div class=\"wide%s\" tabindex=\"0\" role=\"group\" aria-label=\"",
+                           screens[svg->screens]);
     html_escape(out, label);
-    g_string_append_printf(out, "\" viewBox=\"0 0 %.0f %.0f\">\n", svg->width, svg->height);
+    g_string_append_printf(out, "\"><svg class=\"plot%s\" role=\"img\" aria-label=\"", zoom ? " zooms" : "");
+    html_escape(out, label);
+    g_string_append_printf(out, "\" viewBox=\"0 0 %.0f %.0f\"", svg->width, svg->height);
+    const double edges[] = {svg->left, svg->right, svg->top, svg->bottom, svg->x0, svg->x1};
+    static const char *const names[] = {"left", "right", "top", "bottom", "x0", "x1"};
+    for (gsize i = 0; zoom && i < G_N_ELEMENTS(edges); i++) {
+        g_string_append_printf(out, " data-%s=\"", names[i]);
+        html_number(out, edges[i], 6);
+        g_string_append_c(out, '"');
+    }
+    g_string_append(out, ">\n");
+}
+
+void html_svg_window_begin(HtmlSvg *svg, const char *class)
+{
+    const double width = svg->right - svg->left;
+    g_string_append_printf(svg->out,
+                           "<svg x=\"%.0f\" y=\"0\" width=\"%.0f\" height=\"%.0f\" viewBox=\"%.0f 0 %.0f "
+                           "%.0f\"><g class=\"%s\">\n",
+                           svg->left, width, svg->height, svg->left, width, svg->height, class);
+}
+
+void html_svg_window_end(HtmlSvg *svg)
+{
+    g_string_append(svg->out, "</g></svg>\n");
 }
 
 void html_svg_end(HtmlSvg *svg)
@@ -192,11 +217,13 @@ void html_svg_axis_x(HtmlSvg *svg, const char *unit)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     const double step = round_step(svg->x1 - svg->x0, 8);
-    for (double x = ceil(svg->x0 / step) * step; x <= svg->x1 * (1 + 1e-9); x += step) {
+    g_string_append(svg->out, "<g class=\"ticks\">\n");
+    for (double x = ceil(svg->x0 / step) * step + 0.0; x <= svg->x1 * (1 + 1e-9); x += step) {
         tick_text(text, sizeof text, x, step);
         html_svg_line(svg, html_svg_x(svg, x), svg->bottom, html_svg_x(svg, x), svg->bottom + 5, "axis");
         html_svg_text(svg, html_svg_x(svg, x), svg->bottom + 20, "middle", "tick", text);
     }
+    g_string_append(svg->out, "</g>\n");
     html_svg_line(svg, svg->left, svg->bottom, svg->right, svg->bottom, "axis");
     html_svg_text(svg, (svg->left + svg->right) / 2, svg->bottom + 40, "middle", "unit", unit);
 }

@@ -32,6 +32,10 @@ void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const 
 /* The legend, a colour and a label each, comes before the SVG. */
 void html_legend(GString *out, const char *const *colours, const char *const *labels, int count);
 void html_svg_begin(HtmlSvg *svg, const char *label, bool zoom);
+/* Between these two nothing is seen beyond the plot area. A zoom stretches a window of class "moves" along x; all else
+ * stays where it is. */
+void html_svg_window_begin(HtmlSvg *svg, const char *class);
+void html_svg_window_end(HtmlSvg *svg);
 /* Between the drawings of one figure. */
 void html_svg_end(HtmlSvg *svg);
 /* After the last one. */

@@ -108,7 +108,7 @@ class Tab:
                 f.write(base64.b64decode(data))
 
 
-def open_tab(url):
+def open_tab(url, ready=None):
     request = urllib.request.Request(f"http://127.0.0.1:{devtools}/json/new?about:blank", method="PUT")
     with urllib.request.urlopen(request, timeout=30) as answer:
         tab = Tab(json.load(answer)["webSocketDebuggerUrl"])
@@ -116,7 +116,11 @@ def open_tab(url):
         tab.call(domain + ".enable")
     tab.screen(1280)
     tab.call("Page.navigate", url=url)
-    tab.until(ANSWERED)
+    if ready is None:
+        tab.until(ANSWERED)
+    else:
+        time.sleep(0.5)
+        tab.js(f"new Promise(done => {{ const look = () => {ready} ? done(1) : setTimeout(look, 30); look(); }})")
     return tab
 
 
@@ -318,6 +322,33 @@ def test_looks(tab):
                 assert not bad, (width, dark, name, bad[:8])
             tab.js("document.getElementById('tab-Answer').click(); document.activeElement.blur()")
             tab.picture(f"page-{width}-{'dark' if dark else 'light'}")
+
+
+def test_report(tab):
+    """A report's timeline zooms along time alone: ticks and names of ranks stay, passes get their numbers; no page is too wide."""
+    path = os.path.join(folder, "report.html")
+    subprocess.run([binary, "report", "gpt3-175b", "--no-search", "--quiet", "--output", path], check=True)
+    other = open_tab("file://" + path, "document.readyState === 'complete'")
+    ticks = "[...document.querySelectorAll('#pipeline .ticks text')].map(e => Number(e.textContent))"
+    names = "[...document.querySelectorAll('#pipeline svg.zooms > text.tick')].map(e => e.textContent).join()"
+    whole, lanes = other.js(ticks), other.js(names)
+    for _ in range(3):
+        other.js("document.querySelector('#pipeline [data-zoom=\"2\"]').click()")
+    near = other.js(ticks)
+    assert len(near) >= 3 and near[-1] - near[0] < (whole[-1] - whole[0]) / 4, (whole, near)
+    assert other.js(names) == lanes == "0,1,2,3,4,5,6,7", lanes
+    assert other.js("document.querySelectorAll('#pipeline .numbers text').length") > 50
+    frame = "document.querySelector('#pipeline div.wide')"
+    other.js(frame + ".focus()")
+    other.press("ArrowRight", 39)
+    assert other.js(ticks)[0] > near[0]
+    other.press("Home", 36)
+    assert other.js(ticks) == whole
+    for width in (1280, 390):
+        other.screen(width)
+        bad = [b for b in other.js(LOOK) if "contrast" not in b] + accessible(other)
+        assert not bad, (width, bad[:8])
+    assert not other.errors, other.errors
 
 
 folder = tempfile.mkdtemp()
