@@ -90,6 +90,26 @@ static void append_proof(GString *out, const SearchResult *result)
         append_entry(out, "proof", "the best is the fastest, the runners-up may not be; gap 0");
 }
 
+/* A choice of schedules that the stages a rank leave no choice. */
+static void append_only_schedule(GString *out, const SearchSpace *space)
+{
+    const SpecParallel *parallel = &space->spec->parallel;
+    const SearchPartition *only = NULL;
+    if ((int)parallel->schedule != SPEC_AUTO || parallel->virtual_stages == SPEC_AUTO)
+        return;
+    for (int i = 0; i < space->partitions_count; i++)
+        for (int k = 0; k < space->partitions[i].count; k++) {
+            const SearchPartition *one = &space->partitions[i].partition[k];
+            if (space->partitions[i].pipeline > 1 && only != NULL && one->schedule != only->schedule)
+                return;
+            only = space->partitions[i].pipeline > 1 ? one : only;
+        }
+    if (only != NULL)
+        append_entry(out, "schedule",
+                     "only %s is left to choose from: parallel.virtual_stages is %d; give it \"auto\" too",
+                     spec_word(&spec_words_schedule, (int)only->schedule), parallel->virtual_stages);
+}
+
 static void append_certificate(GString *out, const SearchResult *result)
 {
     char points[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
@@ -98,6 +118,7 @@ static void append_certificate(GString *out, const SearchResult *result)
     append_entry(out, "space", "%s points, decided in %s on %d thread%s%s", whole(points, result->points),
                  orr_text_seconds(seconds, result->seconds), result->jobs, result->jobs == 1 ? "" : "s",
                  processes);
+    append_only_schedule(out, result->space);
     bool first = true;
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
         if (result->pruned[kind] == 0)

@@ -15,7 +15,7 @@ do for [i=1:words(lanes)] {
     set object 100+i rectangle from 0, i - 0.88 to span, i - 0.12 behind fc rgb '#EDEDED' fs solid noborder
 }
 set key at screen 0.155, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 1.2 maxrows 1 textcolor rgb ink
-colours = "#0072B2 #009E73 #CC79A7 #E69F00 #56B4E9 #D55E00 #7A6A9B"
+colours = "#0066A6 #009E73 #B5508F #3D1F66 #6FBCEB #D55E00 #E38B00"
 gap = 0.0006 * span
 end_of(a, b) = b - a > 4 * gap ? b - gap : b
 of(i) = stringcolumn(4) eq word(kinds, i) ? column(2) : NaN

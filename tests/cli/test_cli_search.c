@@ -176,9 +176,24 @@ static void test_contradictions(void)
     }
 }
 
+/* A schedule that is "auto" where the stages a rank leave one alone says so; with these free too it says nothing. */
+static void test_only_schedule(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    for (int free = 0; free < 2; free++) {
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("search", path, "--set", "parallel.schedule=auto", "--set",
+                                    free ? "parallel.virtual_stages=auto" : "parallel.virtual_stages=1"));
+        cli_assert_done(&run, "search of schedules");
+        g_assert_true((strstr(run.out, "only 1f1b is left to choose from") == NULL) == (free == 1));
+        cli_run_clear(&run);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/search/only-schedule", test_only_schedule);
     g_test_add_func("/cli/search/bad-flags", test_bad_flags);
     g_test_add_func("/cli/search/time-limit", test_time_limit);
     g_test_add_func("/cli/search/certificate", test_certificate);
