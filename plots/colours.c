@@ -19,7 +19,7 @@ const PlotColour plot_colours[PLOT_COLOURS] = {
     {"context comm", "#7A3F00"},
     {"expert comm", "#F2B97A"},
     {"offload", "#80664F"},
-    {"other", "#111111"},
+    {"other", "#E0503C"},
     {"kernel loss", "#B9C3CE"},
     {"bubble", "#8F8F8F"},
     {"slow GPUs", "#A3262A"},

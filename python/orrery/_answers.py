@@ -85,17 +85,22 @@ class Report(Answer):
             return handle.ask("page", {"search": search, "max_seconds": max_seconds})
 
     def figure(self, name: str = "pipeline") -> str:
-        """One figure of the page as HTML with SVG: pipeline, memory, stages, waterfall, split."""
-        found = re.search(rf'<figure id="{re.escape(name)}">.*?</figure>', self.page(), re.DOTALL)
+        """One figure of the page as HTML with SVG: pipeline (of parameter servers workers), memory, stages, waterfall, split."""
+        page = self.page()
+        if name == "pipeline" and '<figure id="pipeline">' not in page:
+            name = "workers"
+        found = re.search(rf'<figure id="{re.escape(name)}">.*?</figure>', page, re.DOTALL)
         if found is None:
             raise KeyError(f"no figure {name!r}; there are pipeline, memory, stages, waterfall, split")
         return f'{_STYLE}<div class="orrery">{found.group(0)}</div>'
 
     def _repr_html_(self) -> str:
         memory, gib = self["memory"], 2.0 ** 30
+        fits = memory["reserved_bytes"] <= memory["capacity_bytes"]  # as the terminal and the page count it
+        occupied = memory["reserved_bytes" if fits else "needed_bytes"]
         rows = [("step", f"{self['step_s']:.4g} s"), ("MFU", f"{100 * self['mfu']:.1f} %"),
                 ("tokens/s", f"{self['tokens_per_s']:,.0f}"), ("GPUs", f"{self['gpus']:,}"),
-                ("memory", f"{memory['verdict']}: {memory['needed_bytes'] / gib:.1f} of "
+                ("memory", f"{memory['verdict']}: {occupied / gib:.1f} of "
                            f"{memory['capacity_bytes'] / gib:.1f} GiB")]
         table = "".join(f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in rows)
         return (f'{_STYLE}<div class="orrery"><b>{html.escape(str(self["scenario"]))}</b><table>{table}</table></div>'

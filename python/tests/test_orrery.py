@@ -147,6 +147,8 @@ def test_pictures(gpt3):
     report = orrery.run(gpt3)
     shown = report._repr_html_()
     assert "<svg" in shown and "http" not in report.figure("waterfall")
+    assert f"fits: {report['memory']['reserved_bytes'] / 2 ** 30:.1f} of" in shown  # as the terminal and the page count it
+    assert '<figure id="workers">' in orrery.run("ps_sharded")._repr_html_()  # parameter servers have no pipeline
     assert report.page().startswith("<!DOCTYPE html>")
     assert report.csv("pipeline").startswith("rank,band,start,end,kind")
     assert max(len(line) for line in report.timeline(80).splitlines()) <= 100
