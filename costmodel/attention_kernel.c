@@ -8,7 +8,7 @@ SpecAttention cost_attention_kernel(const Spec *spec)
     const bool latent =
         cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
     return named == SPEC_ATTENTION_CUDNN && latent &&
-                   !spec->execution.framework.kernels.latent_heads_blackwell &&
+                   spec->execution.framework.kernels.cudnn == SPEC_CUDNN_BEFORE_9_11 &&
                    spec->cluster.accelerator.generation.late_latent_heads
                ? SPEC_ATTENTION_UNFUSED
                : named;

@@ -158,24 +158,34 @@ static void push_comm(const char *name, CostCollectiveOp collective, double byte
  * steps write the rows beside those that they worked on besides. */
 #define COMPILED_MERGE_BYTES 13
 
+/* Bytes read and written to add an output element of a step to the rest, and an element of the gradients of queries, keys
+ * and values; kernel launches of that.   Source: [TransformerEngine] fused_attn correction kernels; torch's ring
+ * attention (_SDPAMerger), one kernel for each operation of its formula */
+typedef struct Merge {
+    double bytes, backward_bytes;
+    int kernels;
+} Merge;
+
+static const Merge merges[] = {
+    [SPEC_CONTEXT_MERGE_FUSED] = {8, 6, 1}, [SPEC_CONTEXT_MERGE_EAGER] = {50, 20, 8}};
+
 /* Adding each step's part to what is there, over the rows that it worked on: three quarters on average where half
  * of the steps of a zig-zag ring have half of the queries. */
 static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool backward, double steps,
                        CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const SpecFramework *framework = &shape->spec->execution.framework;
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const bool halves = mode != SPEC_CONTEXT_RING_NAIVE && mode != SPEC_CONTEXT_RING_STRIPED && model->causal;
     const double rows = shape->batch * plan->q_tokens * (halves ? 0.75 : 1);
     const double width = backward ? plan->heads * cost_qk_dim(model) +
                                         plan->kv_heads * (cost_qk_dim(model) + cost_v_dim(model))
                                   : plan->heads * cost_v_dim(model);
-    const double eager =
-        backward ? framework->context.context_merge_backward_bytes : framework->context.context_merge_bytes;
+    const Merge *merge = &merges[shape->spec->execution.framework.context.context_merge];
+    const double own = backward ? merge->backward_bytes : merge->bytes;
     const bool compiled = shape->spec->execution.compiled;
-    const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
-    const int kernels = compiled ? 1 : MAX(1, framework->context.context_merge_kernels);
+    const double bytes = compiled ? fmin(own, COMPILED_MERGE_BYTES) : own;
+    const int kernels = compiled ? 1 : merge->kernels;
     if (steps > 0 && bytes > 0) {
         cost_push_memory(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MEMORY_ELEMENTWISE,
                          steps * rows * width, (CostMoved){.undivided = bytes}, (int)steps * kernels);

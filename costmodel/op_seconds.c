@@ -77,7 +77,8 @@ static double attention_frac(const CostShape *shape, const CostOp *op)
     const SpecRecipeKernels *kernels = &shape->spec->execution.framework.kernels;
     if (op->u.attention.kernel != SPEC_ATTENTION_CUDNN)
         return kernels->attention_speed_frac;
-    return kernels->early_cudnn ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1;
+    const bool early = kernels->cudnn < SPEC_CUDNN_SINCE_9_17;
+    return early ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1;
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)

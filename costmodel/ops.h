@@ -241,7 +241,7 @@ void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module
 void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
                       double groups, bool has_weight);
 /* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
- * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
+ * Blackwell (`cudnn`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);
 /* Fused attention in 8 bits whose operands have a scale for 32 elements: `mxfp8_attention`. */
 bool cost_core_block_scaled(const CostShape *shape);

@@ -102,7 +102,7 @@ int cost_shard_degree(const Spec *spec, int replicas)
 static double hook_bucket_bytes(const Spec *spec)
 {
     const bool hooks = spec->parallel.zero == 0 &&
-                       spec->execution.framework.data_parallel.hooks_reduce_unsharded &&
+                       spec->execution.framework.data_parallel.reductions == SPEC_REDUCTIONS_HOOKS &&
                        cost_dense_replicas(spec) > 1;
     return hooks ? cost_weight_wire_bytes(spec) : 0;
 }
@@ -208,16 +208,17 @@ bool cost_reduces_each_microbatch(const Spec *spec)
 
 bool cost_overlaps_grad_reduce(const Spec *spec)
 {
-    const bool waits =
-        spec->parallel.zero == 3 && spec->execution.framework.data_parallel.gather_waits_for_gpu;
+    const bool waits = spec->parallel.zero == 3 &&
+                       spec->execution.framework.data_parallel.gathers == SPEC_GATHERS_TENSORS_DRAINED;
     return ((spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 && !waits) ||
-           (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
+           (spec->parallel.zero == 0 &&
+            spec->execution.framework.data_parallel.reductions == SPEC_REDUCTIONS_HOOKS);
 }
 
 bool cost_shards_gradients(const Spec *spec)
 {
     const bool early = spec->parallel.zero == 1 &&
-                       spec->execution.framework.data_parallel.zero1_overlap_shards &&
+                       spec->execution.framework.data_parallel.zero1_reduces == SPEC_ZERO1_SCATTER_EARLY &&
                        cost_overlaps_grad_reduce(spec);
     return spec->parallel.zero >= 2 || early;
 }

@@ -69,8 +69,8 @@ static void compare_overlap(const Spec *spec, const OrrJson *back, ExchangeLoss 
         const bool on = asked || (spec_overlap(spec) & 1u << i) != 0;
         const bool gathers = spec->parallel.zero > 0 || strcmp(word, "param_gather") != 0;
         const bool pipelined = spec->parallel.virtual_stages > 1 || strcmp(word, "pipeline") != 0;
-        const bool waits =
-            spec->execution.framework.data_parallel.reduces_at_end && strcmp(word, "grad_reduce") == 0;
+        const bool waits = spec->execution.framework.data_parallel.reductions == SPEC_REDUCTIONS_AT_END &&
+                           strcmp(word, "grad_reduce") == 0;
         if (asked && !lists(list, word) && gathers && pipelined && !waits)
             change(
                 loss,

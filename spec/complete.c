@@ -446,7 +446,7 @@ static void complete_execution(const Completion *completion, Spec *spec)
         execution->compiled = framework->defaults.compiled;
         note(completion, "execution.compiled", execution->compiled ? "true" : "false");
     }
-    if (framework->data_parallel.reduces_at_end)
+    if (framework->data_parallel.reductions == SPEC_REDUCTIONS_AT_END)
         execution->overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
 }
 

@@ -45,11 +45,10 @@ static const SpecField kernels_fields[] = {
                   "Speed of its attention kernel over the generation that execution.attention names."),
     FLAG(SpecRecipeKernels, casts_order_scales,
          "mxfp8: casts order the scales of activations that no tensor rank gathers; else kernels do."),
-    FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
-    SPEC_F_BOOL(
-        SpecRecipeKernels, latent_heads_blackwell, "true", 0,
-        "The framework's cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
-        "Blackwell; without it they run unfused there."),
+    SPEC_F_WORD(SpecRecipeKernels, cudnn, &spec_words_cudnn, "\"since-9.17\"", 0,
+                "Which cuDNN it runs. before-9.17: its attention has the speed of "
+                "accelerator.model.attention.cudnn.early_frac. before-9.11: so, and on Blackwell latent "
+                "attention's heads of 192 and 128 dimensions run unfused."),
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its row-wise scaled fp8 products over tensor-wise scaled ones."),
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
@@ -169,36 +168,27 @@ static const SpecField data_parallel_fields[] = {
          "A bucket is at least this times the replicas that reduce it (Megatron-LM since April 2024)."),
     SIZE(SpecRecipeDataParallel, first_bucket_bytes,
          "The bucket that fills first, with the last layers' gradients (PyTorch: 1 MiB); 0: as the others."),
-    FLAG(
-        SpecRecipeDataParallel, cuts_layers,
-        "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
-        "reductions."),
-    FLAG(SpecRecipeDataParallel, buckets_from_first,
-         "Buckets fill from the first layer on; a tensor that would overflow a bucket opens the next. "
-         "first_bucket_bytes and cuts_layers are ignored. Not with ZeRO-3 or states off the GPU."),
-    FLAG(SpecRecipeDataParallel, buckets_of_tensors,
-         "Buckets fill from the last tensor on; the tensor that fills a bucket closes it (Megatron-Core). "
-         "first_bucket_bytes and cuts_layers are ignored. Not with ZeRO-3, experts, or states off the GPU."),
+    SPEC_F_WORD(SpecRecipeDataParallel, bucket_fill, &spec_words_bucket_fill, "\"layers\"", 0,
+                "What a bucket holds. layers: whole layers. cut-layers: so, but gradients of a layer larger "
+                "than a bucket go in several reductions. from-first: tensors from the first layer on; a "
+                "tensor that would overflow a bucket opens the next. from-last: tensors from the last on; "
+                "the tensor that fills a bucket closes it (Megatron-Core). Both ignore first_bucket_bytes. "
+                "Neither holds under ZeRO-3 or with states off the GPU, from-last not with experts."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report says how long that takes, no step does."),
-    FLAG(SpecRecipeDataParallel, reduces_at_end,
-         "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
-    SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
-                "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
-    FLAG(SpecRecipeDataParallel, zero1_all_reduces,
-         "ZeRO-1 all-reduces whole gradients, reduce_scatter or not."),
-    FLAG(SpecRecipeDataParallel, zero1_overlap_shards,
-         "ZeRO-1 with overlapped reductions keeps only shards of gradients, as ZeRO-2 does. "
-         "reduce_each_microbatch then applies to it too."),
-    FLAG(SpecRecipeDataParallel, hooks_reduce_unsharded,
-         "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
+    SPEC_F_WORD(SpecRecipeDataParallel, reductions, &spec_words_reductions, "\"as-asked\"", 0,
+                "When gradients are reduced. as-asked: as execution.overlap says. hooks: beside the last "
+                "backward under ZeRO-0, whatever it says. at-end: behind the last backward, whatever it "
+                "says. hold-queue: as asked, but kernels launched behind a reduction wait for it "
+                "(CUDA_DEVICE_MAX_CONNECTIONS=1; a TPU's computing core reduces). Below ZeRO-3 no gather "
+                "overlaps then."),
+    SPEC_F_WORD(SpecRecipeDataParallel, zero1_reduces, &spec_words_zero1_reduces, "\"scatter\"", 0,
+                "How ZeRO-1 reduces gradients. scatter: reduce-scatter. scatter-early: so, and with "
+                "overlapped reductions only shards stay, as in ZeRO-2; reduce_each_microbatch then applies. "
+                "all-reduce: whole gradients."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
-         "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
-    FLAG(SpecRecipeDataParallel, reduction_holds_queue,
-         "With CUDA_DEVICE_MAX_CONNECTIONS=1, a kernel launched after a reduction waits for it, and so do "
-         "all later kernels. No reduction and, below ZeRO-3, no gather is overlapped. On a TPU the computing "
-         "core itself reduces."),
+         "ZeRO-2 and 3 (and scatter-early): gradients are reduced on every micro-batch."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
@@ -216,17 +206,14 @@ static const SpecField data_parallel_fields[] = {
         "ZeRO-0 to 2: times all gradients are copied around their reduction, once a step, to join or scale."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times gathered weights are read and written before their use."),
-    FLAG(SpecRecipeDataParallel, gathers_each_tensor,
-         "ZeRO-3: one collective for each tensor, not one for each unit."),
-    FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
-         "Ranks broadcast the tensors that they own, in turn, instead of an all-gather of shards. So do the "
-         "first ZeRO-3 and InternEvo's ZeRO-1. ZeRO++ has other gathers."),
+    SPEC_F_WORD(SpecRecipeDataParallel, gathers, &spec_words_gathered, "\"units\"", 0,
+                "Collectives that put sharded weights together. units: under ZeRO-3 an all-gather for each "
+                "unit. tensors: one for each tensor. tensors-drained: so, and the host waits for all of the "
+                "GPU's work before each; reductions are not overlapped. broadcasts: owners of whole tensors "
+                "broadcast them in turn (InternEvo's ZeRO-1). ZeRO++ has other gathers."),
     FLAG(SpecRecipeDataParallel, gathers_within_layer,
          "ZeRO-3: a layer's gathers begin with the layer, as in a compiled loop. The layer waits for its "
          "first weights; later gathers overlap with its earlier products."),
-    FLAG(SpecRecipeDataParallel, gather_waits_for_gpu,
-         "ZeRO-3: the host waits for all of the GPU's work before each gather. Neither reductions nor host "
-         "work on lists of tensors is overlapped."),
     TIME_S(
         SpecRecipeDataParallel, tensor_list_rank_host_s,
         "Collectives of weights and gradients on lists of tensors: host time for each rank's part of each."),
@@ -299,12 +286,9 @@ static const SpecField context_fields[] = {
          "Keys and values are copied to every query head before attention and what context ranks exchange."),
     FLAG(SpecRecipeContext, traced_exchange_waits,
          "A compiled model waits for each exchange of context ranks where it starts; else compute hides it."),
-    SPEC_F_DOUBLE(SpecRecipeContext, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "8", 0,
-                  "Bytes moved an output element to add one context step's part to the rest, in fp32."),
-    SPEC_F_DOUBLE(SpecRecipeContext, context_merge_backward_bytes, ORR_UNIT_BYTES, 0, 1000, "6", 0,
-                  "Bytes read and written to merge one element of the gradients of queries, keys and values "
-                  "between context ranks."),
-    SPEC_F_INT(SpecRecipeContext, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
+    SPEC_F_WORD(SpecRecipeContext, context_merge, &spec_words_context_merge, "\"fused\"", 0,
+                "What adds one context step's part to the rest, in fp32. fused: one kernel (Transformer "
+                "Engine). eager: PyTorch's kernels, one for each operation (torch's ring attention)."),
 };
 static const SpecTable context_table = {.name = "context",
                                         .help = "How context-parallel ranks exchange keys and values.",
@@ -367,11 +351,10 @@ static const SpecField pipeline_fields[] = {
            "Host time of a message between stages: sending its shape ahead and reading the shape back."),
     SPEC_F_INT(SpecRecipePipeline, p2p_forward_messages, 1, 10, "1", 0,
                "Messages of a forward between stages: the activation, and masks that go with it."),
-    FLAG(SpecRecipePipeline, p2p_scatter_gather,
-         "Each tensor rank sends 1/t of the activation and the receivers gather."),
-    FLAG(SpecRecipePipeline, p2p_partitioned_tensors,
-         "Each tensor rank sends 1/t of the activation, inside a node too, and the receivers gather it "
-         "(DeepSpeed). The sender gathers its own output again for the backward."),
+    SPEC_F_WORD(SpecRecipePipeline, p2p_tensors, &spec_words_p2p_tensors, "\"whole\"", 0,
+                "What each tensor rank sends of an activation. whole: all of it. scatter-gather: 1/t between "
+                "nodes, and the receivers gather. partitioned: 1/t inside a node too, and the sender gathers "
+                "its own output again for the backward (DeepSpeed)."),
     FLAG(SpecRecipePipeline, p2p_one_at_a_time,
          "Two stages exchange an activation and a gradient one after the other, not both at once."),
     SPEC_F_INT(
@@ -408,10 +391,9 @@ static const SpecField allocator_fields[] = {
     FLAG(SpecRecipeAllocator, clears_gradients,
          "Sharded gradients, and gradients of a single replica, are freed after the optimizer. A step of one "
          "micro-batch then allocates them where the backward has freed activations."),
-    FLAG(SpecRecipeAllocator, pipeline_keeps_boundaries,
-         "A pipeline stage keeps buffers for the inputs and gradients of all micro-batches of a step."),
-    FLAG(SpecRecipeAllocator, pipeline_keeps_outputs,
-         "It keeps the outputs of all of them too; else of those in flight."),
+    SPEC_F_WORD(SpecRecipeAllocator, pipeline_keeps, &spec_words_pipeline_keeps, "\"in-flight\"", 0,
+                "Buffers that a pipeline stage keeps for a whole step. in-flight: none. boundaries: inputs "
+                "and gradients of all micro-batches. outputs: their outputs too."),
     SPEC_F_DOUBLE(SpecRecipeAllocator, bucket_copy_elements, ORR_UNIT_NONE, 0, 1e12, "0", 0,
                   "Gradients that are copied into one flat buffer before their reduction."),
     SPEC_F_DOUBLE(SpecRecipeAllocator, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,

@@ -112,9 +112,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(mxfp8_frac, FRAC, 0.05, 2, 1, "Speed with a scale for 32 elements over one a tensor, forward.")        \
     F(backward_mxfp8_frac, FRAC, 0.05, 2, 1,                                                                 \
       "Speed with a scale for 32 elements over one a tensor, backward.")                                     \
-    F(early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.early_cudnn), forward.")     \
-    F(backward_early_frac, FRAC, 0.05, 2, 1,                                                                 \
-      "Speed before cuDNN 9.17 (framework.kernels.early_cudnn), backward.")                                  \
+    F(early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.cudnn), forward.")           \
+    F(backward_early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.cudnn), backward.") \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")

@@ -24,7 +24,8 @@ typedef struct SpecRecipeKernels {
     double gate_backward_copies;
     bool separate_projections;
     double attention_speed_frac;
-    bool early_cudnn, latent_heads_blackwell, casts_order_scales;
+    SpecCudnn cudnn;
+    bool casts_order_scales;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         recompute_stops_early, pageable_checkpoints, compiler, autocast, stacks_layers,
@@ -50,13 +51,14 @@ typedef struct SpecRecipeHost {
 typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, bucket_rank_bytes, first_bucket_bytes;
-    bool cuts_layers, buckets_from_first, buckets_of_tensors, initial_broadcast;
-    bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
-        reduce_each_microbatch, reduction_holds_queue;
+    SpecBucketFill bucket_fill;
+    SpecReductions reductions;
+    SpecZero1Reduces zero1_reduces;
+    SpecGathers gathers;
+    bool initial_broadcast, reduce_each_microbatch, gathers_within_layer;
     int prefetch_units;
     bool reshard_after_forward, root_unit, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;
-    bool gathers_each_tensor, gathers_by_broadcast, gathers_within_layer, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
     SpecGathersBegin gathers_begin;
@@ -76,8 +78,7 @@ typedef struct SpecRecipeTensor {
 /* How context-parallel ranks exchange keys and values. */
 typedef struct SpecRecipeContext {
     bool repeats_kv, traced_exchange_waits;
-    double context_merge_bytes, context_merge_backward_bytes;
-    int context_merge_kernels;
+    SpecContextMerge context_merge;
 } SpecRecipeContext;
 
 /* How a rank runs its experts. */
@@ -95,7 +96,8 @@ typedef struct SpecRecipePipeline {
     bool balances_head, p2p_blocking, p2p_overlap_needs_chunks;
     double p2p_host_s;
     int p2p_forward_messages;
-    bool p2p_scatter_gather, p2p_partitioned_tensors, p2p_one_at_a_time;
+    SpecP2pTensors p2p_tensors;
+    bool p2p_one_at_a_time;
     int deferred_head_gradients;
 } SpecRecipePipeline;
 
@@ -129,8 +131,8 @@ typedef struct SpecRecipeLoss {
 /* What is reserved or allocated beside tensors of the model. */
 typedef struct SpecRecipeAllocator {
     double context_bytes, workspace_bytes;
-    bool weight_placeholders, gradients_within_backward, clears_gradients, pipeline_keeps_boundaries,
-        pipeline_keeps_outputs;
+    bool weight_placeholders, gradients_within_backward, clears_gradients;
+    SpecPipelineKeeps pipeline_keeps;
     double bucket_copy_elements, gather_buffers, launch_lead_layers;
     bool log_reports_reserved;
     double fragmentation_frac;

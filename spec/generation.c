@@ -124,7 +124,7 @@ static const SpecField generation_fields[] = {
     FLAG(assembly_attention, "Where software takes cuDNN's attention on later NVIDIA GPUs, it takes AITER's "
                              "assembly here (flash3)."),
     FLAG(late_latent_heads,
-         "Early cuDNN has no kernels for latent attention on it (framework.kernels.latent_heads_blackwell)."),
+         "Early cuDNN has no kernels for latent attention on it (framework.kernels.cudnn)."),
     FLAG(fused_grouped_experts,
          "Kernels that fuse experts' products with activation and cast exist for mxfp8."),
     FLAG(free_queues, "Exchanges beside products do not need CUDA_DEVICE_MAX_CONNECTIONS=1."),

@@ -55,6 +55,14 @@ WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
 WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
       "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(gathers, "a time when gathers begin", "step", "step-if-interleaved", "use", "validation");
+WORDS(bucket_fill, "a way to fill buckets", "layers", "cut-layers", "from-first", "from-last");
+WORDS(reductions, "a time when gradients are reduced", "as-asked", "hooks", "at-end", "hold-queue");
+WORDS(zero1_reduces, "a way to reduce gradients under ZeRO-1", "scatter", "scatter-early", "all-reduce");
+WORDS(gathered, "a way to gather weights", "units", "tensors", "tensors-drained", "broadcasts");
+WORDS(p2p_tensors, "a way to send an activation", "whole", "scatter-gather", "partitioned");
+WORDS(pipeline_keeps, "buffers between stages", "in-flight", "boundaries", "outputs");
+WORDS(cudnn, "a range of cuDNN's versions", "before-9.11", "before-9.17", "since-9.17");
+WORDS(context_merge, "a way to merge parts of attention", "fused", "eager");
 WORDS(maxima, "ranks that share maxima", "none", "tensor", "all");
 WORDS(shared_by, "whose a rate is", "all", "node");
 WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");

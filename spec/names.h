@@ -273,6 +273,61 @@ typedef enum {
 /* Whether a tensor rank's part of the vocabulary is a multiple of 8. */
 typedef enum { SPEC_VOCAB_PADDED, SPEC_VOCAB_ODD, SPEC_VOCAB_COMPILER_PADS } SpecVocabRows;
 
+/* What a bucket of gradients holds. */
+typedef enum {
+    SPEC_FILL_LAYERS,     /* whole layers */
+    SPEC_FILL_CUT_LAYERS, /* so, but a layer that is larger than a bucket goes in several */
+    SPEC_FILL_FROM_FIRST, /* tensors, from the first one on */
+    SPEC_FILL_FROM_LAST   /* tensors, from the last one on */
+} SpecBucketFill;
+
+/* When gradients are reduced. */
+typedef enum {
+    SPEC_REDUCTIONS_AS_ASKED,  /* as execution.overlap says */
+    SPEC_REDUCTIONS_HOOKS,     /* ZeRO-0: beside the last backward, whatever that says */
+    SPEC_REDUCTIONS_AT_END,    /* behind the last backward, whatever that says */
+    SPEC_REDUCTIONS_HOLD_QUEUE /* kernels launched behind a reduction wait for it */
+} SpecReductions;
+
+/* How ZeRO-1 reduces gradients. */
+typedef enum {
+    SPEC_ZERO1_SCATTER,       /* reduce-scatter of whole gradients */
+    SPEC_ZERO1_SCATTER_EARLY, /* so; beside the backward only shards stay, as in ZeRO-2 */
+    SPEC_ZERO1_ALL_REDUCE
+} SpecZero1Reduces;
+
+/* Collectives that put sharded weights together. */
+typedef enum {
+    SPEC_GATHERS_UNITS,           /* ZeRO-3: an all-gather a unit */
+    SPEC_GATHERS_TENSORS,         /* ZeRO-3: one a tensor */
+    SPEC_GATHERS_TENSORS_DRAINED, /* so, and the host waits for all of the GPU's work before each */
+    SPEC_GATHERS_BROADCASTS       /* owners of whole tensors broadcast them in turn */
+} SpecGathers;
+
+/* What crosses between stages of an activation that all tensor ranks have. */
+typedef enum {
+    SPEC_P2P_WHOLE,          /* each tensor rank sends all of it */
+    SPEC_P2P_SCATTER_GATHER, /* between nodes each sends 1/t and the receivers gather */
+    SPEC_P2P_PARTITIONED     /* so inside a node too, and the sender gathers its own output again */
+} SpecP2pTensors;
+
+/* Buffers between stages that a pipeline rank keeps for a whole step. */
+typedef enum {
+    SPEC_PIPELINE_KEEPS_IN_FLIGHT,  /* none: what is in flight */
+    SPEC_PIPELINE_KEEPS_BOUNDARIES, /* inputs and gradients of all micro-batches */
+    SPEC_PIPELINE_KEEPS_OUTPUTS     /* their outputs too */
+} SpecPipelineKeeps;
+
+/* Which kernels its cuDNN has. */
+typedef enum {
+    SPEC_CUDNN_BEFORE_9_11, /* none for latent attention on Blackwell, and those before 9.17 */
+    SPEC_CUDNN_BEFORE_9_17, /* slower ones */
+    SPEC_CUDNN_SINCE_9_17
+} SpecCudnn;
+
+/* What adds one context step's part of the attention's output to the rest. */
+typedef enum { SPEC_CONTEXT_MERGE_FUSED, SPEC_CONTEXT_MERGE_EAGER } SpecContextMerge;
+
 /* When ZeRO-1/2's gathers beside the forwards begin. */
 typedef enum {
     SPEC_GATHERS_STEP,                /* with the step, on every pipeline rank */
@@ -319,7 +374,9 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_server_mode, spec_words_spread, spec_words_compression, spec_words_shared_by,
     spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
     spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part, spec_words_gathers,
-    spec_words_maxima;
+    spec_words_maxima, spec_words_bucket_fill, spec_words_reductions, spec_words_zero1_reduces,
+    spec_words_gathered, spec_words_p2p_tensors, spec_words_pipeline_keeps, spec_words_cudnn,
+    spec_words_context_merge;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -48,7 +48,7 @@ bool spec_waits_for_sends(const Spec *spec)
 bool spec_hides_param_gather(const Spec *spec)
 {
     return (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 &&
-           !spec->execution.framework.data_parallel.reduction_holds_queue;
+           spec->execution.framework.data_parallel.reductions != SPEC_REDUCTIONS_HOLD_QUEUE;
 }
 
 bool spec_gathers_on_use(const Spec *spec)
@@ -60,12 +60,24 @@ bool spec_gathers_on_use(const Spec *spec)
             (begin == SPEC_GATHERS_STEP_IF_INTERLEAVED && is_not_interleaved(spec)));
 }
 
+bool spec_scatters_gradients(const Spec *spec)
+{
+    const bool whole = spec->execution.framework.data_parallel.zero1_reduces == SPEC_ZERO1_ALL_REDUCE;
+    return spec->parallel.zero >= (whole ? 2 : 1);
+}
+
+bool spec_gathers_each_tensor(const SpecFramework *framework)
+{
+    return framework->data_parallel.gathers == SPEC_GATHERS_TENSORS ||
+           framework->data_parallel.gathers == SPEC_GATHERS_TENSORS_DRAINED;
+}
+
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline)
 {
     unsigned flags = 0;
-    if (replicas > 1 && !framework->data_parallel.reduces_at_end &&
-        !(zero == 3 && framework->data_parallel.gather_waits_for_gpu) &&
-        (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
+    if (replicas > 1 && framework->data_parallel.reductions != SPEC_REDUCTIONS_AT_END &&
+        !(zero == 3 && framework->data_parallel.gathers == SPEC_GATHERS_TENSORS_DRAINED) &&
+        (zero > 0 || framework->data_parallel.reductions != SPEC_REDUCTIONS_HOOKS))
         flags |= SPEC_OVERLAP_GRAD_REDUCE;
     if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))
         flags |= SPEC_OVERLAP_PARAM_GATHER;

@@ -428,6 +428,10 @@ static inline double spec_context_bytes(const Spec *spec)
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline);
 /* ZeRO-3: units of parameters that are gathered before compute asks for them. */
 int spec_prefetch_units(const Spec *spec);
+/* Gradients are reduced by a reduce-scatter, not by an all-reduce: ZeRO-1 as its software does it, and above. */
+bool spec_scatters_gradients(const Spec *spec);
+/* ZeRO-3 gathers each tensor by itself. */
+bool spec_gathers_each_tensor(const SpecFramework *framework);
 /* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
 bool spec_validates_later(const Spec *spec);
 /* Whether so many tensor ranks make a grid of the scheme: a square, a square times its depth, a cube; 1d takes any. */

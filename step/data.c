@@ -25,7 +25,7 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
     const int replicas = cost_group(spec, ranks).ranks;
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
     const bool by_owner =
-        op == COST_ALL_GATHER && spec->execution.framework.data_parallel.gathers_by_broadcast;
+        op == COST_ALL_GATHER && spec->execution.framework.data_parallel.gathers == SPEC_GATHERS_BROADCASTS;
     const int owners = spec->parallel.zero >= 3 ? shard : MAX(1, MIN(shard, tensors));
     SimWork work = in_pieces(spec, by_owner ? COST_BROADCAST : op, bytes,
                              cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * owners : pieces);
@@ -41,7 +41,7 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
  * norms and biases stay whole (below DeepSpeed's persistence threshold of 1e5 elements) and are not gathered. */
 static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams *params)
 {
-    if (spec->parallel.zero < 3 || !spec->execution.framework.data_parallel.gathers_each_tensor ||
+    if (spec->parallel.zero < 3 || !spec_gathers_each_tensor(&spec->execution.framework) ||
         params->weights.tensors < 2) {
         return 1;
     }
@@ -62,10 +62,10 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     const bool lists = framework->data_parallel.tensor_list_rank_host_s > 0 ||
                        framework->data_parallel.tensor_list_copies > 0;
     if (!lists || op == COST_ALL_REDUCE || ranks < 2 ||
-        spec->parallel.zero < (framework->data_parallel.gathers_each_tensor ? 3 : 1)) {
+        spec->parallel.zero < (spec_gathers_each_tensor(framework) ? 3 : 1)) {
         return;
     }
-    const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->weights.tensors;
+    const int tensors = spec_gathers_each_tensor(framework) ? sent : params->weights.tensors;
     const double bytes =
         cost_weights_count(&params->weights) * wire_bytes * framework->data_parallel.tensor_list_copies;
     double seconds = list_host_s(spec, tensors, ranks);
@@ -82,7 +82,8 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
     const double bytes = cost_weights_count(&params->weights) * wire_bytes;
     if (params->buckets > 0)
         return params->buckets;
-    const bool cuts = recipe->cuts_layers && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
+    const bool cuts =
+        recipe->bucket_fill == SPEC_FILL_CUT_LAYERS && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
     return cuts ? (int)fmax(1, fmin(1e6, floor(bytes / recipe->bucket_bytes))) : 1;
 }
 
@@ -123,8 +124,7 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
 {
     const int zero = spec->parallel.zero;
     const SpecFramework *framework = &spec->execution.framework;
-    const bool scatter = framework->data_parallel.reduce_scatter &&
-                         zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
+    const bool scatter = spec_scatters_gradients(spec);
     segment->grad_reduce = step_compresses(spec)
                                ? step_compressed_reduce(spec, scatter, params->weights.dense)
                                : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params,
@@ -211,8 +211,8 @@ static void add_list_waits(const Spec *spec, const StepParams *params, bool agai
 {
     const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
     const int64_t host_ps = sim_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
-    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
-        ranks < 2)
+    if (spec->execution.framework.data_parallel.gathers != SPEC_GATHERS_TENSORS_DRAINED ||
+        spec_prefetch_units(spec) == 0 || ranks < 2)
         return;
     sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, host_ps);
     sim_work_spend(&segment->backward_input, SIM_PART_DATA_COMM, again ? host_ps : 0);

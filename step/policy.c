@@ -12,7 +12,8 @@
 static double bucket_bytes(const Spec *spec)
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
-    if (recipe->bucket_bytes <= 0 || (recipe->buckets_of_tensors && !cost_overlaps_grad_reduce(spec)))
+    if (recipe->bucket_bytes <= 0 ||
+        (recipe->bucket_fill == SPEC_FILL_FROM_LAST && !cost_overlaps_grad_reduce(spec)))
         return 0;
     return fmax(recipe->bucket_bytes, recipe->bucket_rank_bytes * cost_dense_replicas(spec));
 }
@@ -36,9 +37,9 @@ static StepFill fill_of(const Spec *spec, double limit)
     if (spec->parallel.zero >= 3)
         return STEP_FILL_SEGMENTS;
     if (!spec_offloads_states(&spec->offload)) {
-        if (recipe->buckets_from_first)
+        if (recipe->bucket_fill == SPEC_FILL_FROM_FIRST)
             return STEP_FILL_TENSORS_FIRST;
-        if (recipe->buckets_of_tensors && spec->model.moe.experts == 0)
+        if (recipe->bucket_fill == SPEC_FILL_FROM_LAST && spec->model.moe.experts == 0)
             return STEP_FILL_TENSORS_LAST;
     }
     return !(limit > 0) && cost_reduces_each_microbatch(spec) ? STEP_FILL_SEGMENTS : STEP_FILL_BYTES;

@@ -192,7 +192,8 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
 
 bool step_keeps_boundaries(const Spec *spec)
 {
-    return spec->execution.framework.allocator.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
+    return spec->execution.framework.allocator.pipeline_keeps != SPEC_PIPELINE_KEEPS_IN_FLIGHT &&
+           spec->parallel.pipeline > 1;
 }
 
 /* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
@@ -201,7 +202,7 @@ static double boundary_buffer_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
     const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
-    const bool all = step->spec->execution.framework.allocator.pipeline_keeps_outputs;
+    const bool all = step->spec->execution.framework.allocator.pipeline_keeps == SPEC_PIPELINE_KEEPS_OUTPUTS;
     const double boundary = cost_boundary_bytes(&step->shape);
     double bytes = 0;
     for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {

@@ -17,7 +17,7 @@ static SimWork gather_parts(const CostShape *shape, double whole, bool backward)
     SimWork work = step_collective(
         spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = shape->tensor_group},
         SIM_PART_PIPELINE_COMM);
-    if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
+    if (spec->execution.framework.pipeline.p2p_tensors == SPEC_P2P_PARTITIONED) {
         sim_work_spend(
             &work, SIM_PART_PIPELINE_COMM,
             sim_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole)));
@@ -62,8 +62,8 @@ static SimWork hop(const CostShape *shape, const CostGroup *pair, int messages, 
     const Spec *spec = shape->spec;
     const bool inside = pair->per_domain == 2;
     const SpecFramework *framework = &spec->execution.framework;
-    const bool cuts =
-        framework->pipeline.p2p_partitioned_tensors || (framework->pipeline.p2p_scatter_gather && !inside);
+    const bool cuts = framework->pipeline.p2p_tensors == SPEC_P2P_PARTITIONED ||
+                      (framework->pipeline.p2p_tensors == SPEC_P2P_SCATTER_GATHER && !inside);
     const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
     const double whole = cost_boundary_tokens(shape, shape->tokens) * shape->hidden * shape->stream_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
@@ -122,7 +122,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     const StepPolicy policy = step_policy(spec);
     plan->zero = spec->parallel.zero;
     plan->overlap_grad_reduce = step_reduces_beside(&policy);
-    plan->reduction_holds_queue = framework->data_parallel.reduction_holds_queue;
+    plan->reduction_holds_queue = framework->data_parallel.reductions == SPEC_REDUCTIONS_HOLD_QUEUE;
     plan->overlap_param_gather = policy.gathers != STEP_GATHERS_NONE;
     plan->gathers_on_use = policy.gathers == STEP_GATHERS_USE;
     plan->reduce_each_microbatch = step_reduces_each(&policy);
@@ -130,8 +130,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reshard_after_backward = !policy.keeps_gathered;
     plan->whole_chunks = policy.by_chunk;
     plan->prefetch_units = policy.prefetch_units;
-    plan->one_data_stream =
-        framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
+    plan->one_data_stream = spec_gathers_each_tensor(framework); /* its host runs them one after the other */
     plan->p2p_blocking = policy.waits_for_sends;
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;

@@ -137,10 +137,7 @@ double chakra_put_in(TraceClass kind, int ranks, double sent)
 
 TraceClass chakra_reduce_class(const Report *report)
 {
-    const int zero = report->plan.zero;
-    const bool scatters =
-        zero >= 2 || (zero == 1 && report->spec->execution.framework.data_parallel.reduce_scatter);
-    return scatters ? TRACE_REDUCE_SCATTER : TRACE_ALL_REDUCE;
+    return spec_scatters_gradients(report->spec) ? TRACE_REDUCE_SCATTER : TRACE_ALL_REDUCE;
 }
 
 const char *chakra_lacks(const Report *report)

@@ -123,7 +123,6 @@ static void add_pass(Predictor *p, const SimSpan *span, const SimWork *work)
 
 static TraceClass communication_of(const Predictor *p, SimTag tag)
 {
-    const SimPlan *plan = &p->report->plan;
     switch (tag) {
     case SIM_TAG_SEND_FORWARD:
     case SIM_TAG_SEND_BACKWARD:
@@ -131,10 +130,7 @@ static TraceClass communication_of(const Predictor *p, SimTag tag)
     case SIM_TAG_PARAM_GATHER:
         return TRACE_ALL_GATHER;
     case SIM_TAG_GRAD_REDUCE:
-        return plan->zero >= 2 ||
-                       (plan->zero == 1 && p->report->spec->execution.framework.data_parallel.reduce_scatter)
-                   ? TRACE_REDUCE_SCATTER
-                   : TRACE_ALL_REDUCE;
+        return spec_scatters_gradients(p->report->spec) ? TRACE_REDUCE_SCATTER : TRACE_ALL_REDUCE;
     default:
         return TRACE_ALL_REDUCE;
     }

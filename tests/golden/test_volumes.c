@@ -138,7 +138,8 @@ static void lists_of_slices(void)
 /* Hooks of ZeRO-0 reduce beside the last backward without being told; ZeRO-1 does not have them. */
 static void hooks(void)
 {
-    static const char *const OFF = "{\"preset\":\"nanotron\",\"hooks_reduce_unsharded\":false}";
+    static const char *const OFF =
+        "{\"preset\":\"nanotron\",\"data_parallel\":{\"reductions\":\"as-asked\"}}";
     const Counted late = count(1, "", "\"data\":8,\"zero\":0", ONE_BATCH, OFF),
                   beside = count(1, "", "\"data\":8,\"zero\":0", ONE_BATCH, "\"nanotron\""),
                   one_late = count(1, "", "\"data\":8,\"zero\":1", ONE_BATCH, OFF),
@@ -173,8 +174,8 @@ static void deepspeed_pipe(void)
                      "\"data\":1",
                *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
     const double m = TOKENS * HIDDEN * 2;
-    const Counted cut =
-        count(1, "", CUT, ",\"global_batch\":2", DEEPSPEED_PIPE(",\"p2p_partitioned_tensors\":true"));
+    const Counted cut = count(1, "", CUT, ",\"global_batch\":2",
+                              DEEPSPEED_PIPE(",\"pipeline\":{\"p2p_tensors\":\"partitioned\"}"));
     NEAR(cut.tag_up[SIM_TAG_SEND_FORWARD], 2 * 2 * m);
     NEAR(cut.tag_up[SIM_TAG_SEND_BACKWARD], 2 * 1.75 * m);
     const Counted both = count(1, "", TWO, ",\"global_batch\":4", DEEPSPEED_PIPE()),

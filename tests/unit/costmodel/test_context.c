@@ -40,9 +40,6 @@ static Spec make_spec(SpecContextMode mode, int context, bool causal)
                                    .context_inner = mode == SPEC_CONTEXT_HIERARCHICAL ? 2 : 0};
     spec.execution.attention = SPEC_ATTENTION_FLASH3;
     spec.execution.framework.kernels.attention_speed_frac = 1;
-    spec.execution.framework.context.context_merge_bytes = 8;
-    spec.execution.framework.context.context_merge_backward_bytes = 6;
-    spec.execution.framework.context.context_merge_kernels = 1;
     return spec;
 }
 
@@ -287,7 +284,7 @@ static void traced_exchanges(void)
 {
     Spec spec = make_spec(SPEC_CONTEXT_ALLGATHER_RING, 4, true);
     SpecFramework *framework = &spec.execution.framework;
-    framework->context.context_merge_bytes = framework->context.context_merge_backward_bytes = 50;
+    framework->context.context_merge = SPEC_CONTEXT_MERGE_EAGER;
     framework->context.traced_exchange_waits = true;
     const double merged = 3 * 0.75 * 2 * 16384 * 32 * 128.0;
     for (int compiled = 0; compiled < 2; compiled++) {

@@ -352,10 +352,9 @@ static void boundaries(void)
     static const double MIB_MORE[] = {(16 + 4) * 16, (2 * 16 + 4 - 3) * 16, (2 * 16 + 4 - 2) * 16,
                                       (16 - 1) * 16 + 16 * 50};
     OrrArena *arena = orr_arena_new();
-    const Report without = run("execution.framework.allocator.pipeline_keeps_outputs=true", NULL, arena);
-    const Report some = run("execution.framework.allocator.pipeline_keeps_boundaries=true", NULL, arena);
-    const Report all = run("execution.framework.allocator.pipeline_keeps_boundaries=true",
-                           "execution.framework.allocator.pipeline_keeps_outputs=true", arena);
+    const Report without = run("execution.framework.allocator.pipeline_keeps=in-flight", NULL, arena);
+    const Report some = run("execution.framework.allocator.pipeline_keeps=boundaries", NULL, arena);
+    const Report all = run("execution.framework.allocator.pipeline_keeps=outputs", NULL, arena);
     g_assert_cmpint(all.stage_count, ==, 4);
     for (int i = 0; i < 4; i++) {
         const double more = i < 3 ? (16 - 4) * 16 : 0;

@@ -202,9 +202,9 @@ static void latent_attention_falls_back(void)
                                .qk_rope_head_dim = 64,
                                .v_head_dim = 128};
     spec.cluster.accelerator.generation = *spec_generation("blackwell");
-    spec.execution.framework.kernels.latent_heads_blackwell = true;
+    spec.execution.framework.kernels.cudnn = SPEC_CUDNN_SINCE_9_17;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
-    spec.execution.framework.kernels.latent_heads_blackwell = false;
+    spec.execution.framework.kernels.cudnn = SPEC_CUDNN_BEFORE_9_11;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_UNFUSED);
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_nonnull(named(&ops, "scores"));

@@ -234,7 +234,7 @@ static void test_buckets(void)
 {
     const char *const small[] = {"execution.framework.data_parallel.bucket_bytes=1048576", NULL};
     const char *const whole[] = {"execution.framework.data_parallel.bucket_bytes=1048576",
-                                 "execution.framework.data_parallel.cuts_layers=false", NULL};
+                                 "execution.framework.data_parallel.bucket_fill=layers", NULL};
     const char *const usual[] = {"execution.framework.data_parallel.bucket_bytes=26214400", NULL};
     OrrArena *arena = orr_arena_new();
     const SimSegment *cut = &run(DDP, small, arena).plan.stages[0].segments[1];

@@ -62,7 +62,7 @@ static const char *const SCENARIOS[][5] = {
     {"model.moe={\"experts\":8,\"top_k\":2,\"expert_ffn_hidden\":512,\"dense_layers\":9}",
      "model.mtp_layers=1", NULL},
     {"offload.activation_layers=2", "training.precision=bf16", NULL},
-    {"training.recompute=selective-op", "execution.framework.pipeline_keeps_boundaries=true", NULL},
+    {"training.recompute=selective-op", "execution.framework.allocator.pipeline_keeps=boundaries", NULL},
 };
 
 /* Whatever is parallel, recomputed or moved away: the lines of a rank are its peak, of each kind, and a layer's tensors are

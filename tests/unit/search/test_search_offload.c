@@ -136,12 +136,12 @@ static void test_buckets_of(const char *deal)
 
 static void test_dealt_buckets(void)
 {
-    test_buckets_of("execution.framework.data_parallel.buckets_from_first=true");
+    test_buckets_of("execution.framework.data_parallel.bucket_fill=from-first");
 }
 
 static void test_filled_buckets(void)
 {
-    test_buckets_of("execution.framework.data_parallel.buckets_of_tensors=true");
+    test_buckets_of("execution.framework.data_parallel.bucket_fill=from-last");
 }
 
 /* Layers in tiles cost the search what they cost a run. */

@@ -276,7 +276,7 @@ static void test_xla(void)
             Spec *spec = g_new0(Spec, 1);
             loaded(tpu ? "tpu-v4-pod" : "dgx-h100", "3", execution, NULL, spec);
             const SpecFramework *framework = &spec->execution.framework;
-            g_assert_true(framework->data_parallel.reduction_holds_queue == (tpu != 0));
+            g_assert_true((framework->data_parallel.reductions == SPEC_REDUCTIONS_HOLD_QUEUE) == (tpu != 0));
             g_assert_true((framework->kernels.bias == SPEC_BIAS_QKV_APART) == (tpu == 0));
             g_assert_true(spec->execution.compiled);
             g_free(spec);

@@ -34,7 +34,10 @@ static void same(const char *preset, const char *old, const char *today)
     g_assert_true(memcmp(&before, &now, sizeof now) == 0);
 }
 
-#define KERNELS(members) "\"kernels\":{" members "}"
+#define DATA(members)      "\"data_parallel\":{" members "}"
+#define PIPELINE(members)  "\"pipeline\":{" members "}"
+#define ALLOCATOR(members) "\"allocator\":{" members "}"
+#define KERNELS(members)   "\"kernels\":{" members "}"
 
 static void words(void)
 {
@@ -66,6 +69,31 @@ static void words(void)
         {"megatron-deepspeed", KERNELS("\"gradient_upcast\":false"), KERNELS("\"gradient_sum\":\"pass\"")},
         {"llm-foundry", KERNELS("\"odd_vocab\":true,\"compiler_pads\":true"),
          KERNELS("\"vocab_rows\":\"compiler-pads\"")},
+        {"megatron-core", DATA("\"buckets_of_tensors\":false"), DATA("\"bucket_fill\":\"layers\"")},
+        {"pytorch-ddp", DATA("\"cuts_layers\":false"), DATA("\"bucket_fill\":\"layers\"")},
+        {"pytorch-ddp", DATA("\"buckets_from_first\":true"), DATA("\"bucket_fill\":\"from-first\"")},
+        {"megatron-llama", DATA("\"zero1_overlap_shards\":false"), DATA("\"zero1_reduces\":\"scatter\"")},
+        {"megatron-core", DATA("\"reduce_scatter\":false"), DATA("\"zero1_reduces\":\"all-reduce\"")},
+        {"deepspeed", DATA("\"zero1_all_reduces\":false"), DATA("\"zero1_reduces\":\"scatter\"")},
+        {"megatron-core", DATA("\"reduce_scatter\":true"), ""},
+        {"nanotron", DATA("\"hooks_reduce_unsharded\":false"), DATA("\"reductions\":\"as-asked\"")},
+        {"nanotron", DATA("\"reduces_at_end\":true"), DATA("\"reductions\":\"at-end\"")},
+        {"megatron-llama", DATA("\"reduction_holds_queue\":true"), DATA("\"reductions\":\"hold-queue\"")},
+        {"megatron-deepspeed", DATA("\"hooks_reduce_unsharded\":true"), ""}, /* it waits for the end */
+        {"deepspeed-2021", DATA("\"gather_waits_for_gpu\":false"), DATA("\"gathers\":\"tensors\"")},
+        {"deepspeed-2021", DATA("\"gathers_each_tensor\":false"), DATA("\"gathers\":\"units\"")},
+        {"internevo", DATA("\"gathers_by_broadcast\":false"), DATA("\"gathers\":\"units\"")},
+        {"deepspeed", PIPELINE("\"p2p_partitioned_tensors\":false"),
+         PIPELINE("\"p2p_tensors\":\"scatter-gather\"")},
+        {"megatron-core", PIPELINE("\"p2p_scatter_gather\":true"),
+         PIPELINE("\"p2p_tensors\":\"scatter-gather\"")},
+        {"torchtitan", ALLOCATOR("\"pipeline_keeps_outputs\":true"),
+         ALLOCATOR("\"pipeline_keeps\":\"outputs\"")},
+        {"torchtitan", ALLOCATOR("\"pipeline_keeps_boundaries\":false"),
+         ALLOCATOR("\"pipeline_keeps\":\"in-flight\"")},
+        {"megatron-core", KERNELS("\"early_cudnn\":true"), KERNELS("\"cudnn\":\"before-9.17\"")},
+        {"megatron-core-2025", KERNELS("\"latent_heads_blackwell\":true"),
+         KERNELS("\"cudnn\":\"before-9.17\"")},
         {"megatron-core", "\"fused_rope\":false",
          KERNELS("\"rope\":\"complex\"")}, /* before there were groups */
     };

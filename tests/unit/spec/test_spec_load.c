@@ -117,7 +117,7 @@ static void test_forms(void)
     g_assert_cmpint(spec->model.biases, ==, SPEC_BIASES_QKV);
     g_assert_cmpuint(spec->execution.overlap, ==, SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_TENSOR);
     g_autofree Spec *cannot = test_spec("execution.overlap=[\"grad_reduce\",\"tensor\"]",
-                                        "execution.framework.data_parallel.reduces_at_end=true",
+                                        "execution.framework.data_parallel.reductions=at-end",
                                         "execution.framework.name=old", NULL);
     g_assert_cmpuint(cannot->execution.overlap, ==, SPEC_OVERLAP_TENSOR);
     g_autofree Spec *other = test_spec("cluster.latency_s=2.5 us", "training.tokens=300B",

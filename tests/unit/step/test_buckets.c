@@ -139,11 +139,11 @@ static void layers_of_a_list(void)
         "\"training\":{\"sequence_length\":1,\"global_batch\":256,\"micro_batch\":32,\"precision\":\"fp32\","
         "\"optimizer\":\"momentum\"},\"parallel\":{\"data\":8},\"execution\":{\"framework\":{\"preset\":"
         "\"pytorch-ddp\",\"data_parallel\":{\"bucket_bytes\":16e6,\"first_bucket_bytes\":0,"
-        "\"cuts_layers\":false}}}}";
+        "\"bucket_fill\":\"layers\"}}}}";
     static const int first[] = {1, 0, 1, 1}, last[] = {1, 0, 1, 0};
     OrrArena *arena = orr_arena_new();
     const Report filled = run(text, NULL, arena);
-    const Report dealt = run(text, SETS("execution.framework.data_parallel.buckets_from_first=true"), arena);
+    const Report dealt = run(text, SETS("execution.framework.data_parallel.bucket_fill=from-first"), arena);
     for (int i = 0; i < 4; i++) {
         const SimSegment *a = &dealt.plan.stages[0].segments[i], *b = &filled.plan.stages[0].segments[i];
         g_assert_cmpint(sim_work_duration_ps(&a->grad_reduce) > 0, ==, first[i]);
@@ -159,7 +159,7 @@ static void transformers(void)
         "{\"model\":\"gpt2-xl\",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},"
         "\"training\":{\"sequence_length\":1024,\"global_batch\":16,\"micro_batch\":2},"
         "\"parallel\":{\"data\":8},\"execution\":{\"framework\":\"pytorch-ddp\"}}";
-    static const char deal[] = "execution.framework.data_parallel.buckets_from_first=true",
+    static const char deal[] = "execution.framework.data_parallel.bucket_fill=from-first",
                       whole[] = "execution.framework.data_parallel.bucket_bytes=0",
                       none[] = "execution.framework.data_parallel.first_bucket_bytes=0";
     OrrArena *arena = orr_arena_new();
@@ -188,7 +188,7 @@ static void megatron(void)
     static const char overlap[] = "execution.overlap=[\"grad_reduce\",\"param_gather\"]",
                       size[] = "execution.framework.data_parallel.bucket_bytes=90e6",
                       whole[] = "execution.framework.data_parallel.bucket_bytes=0",
-                      layers[] = "execution.framework.data_parallel.buckets_of_tensors=false",
+                      layers[] = "execution.framework.data_parallel.bucket_fill=layers",
                       ranks[] = "execution.framework.data_parallel.bucket_rank_bytes=1e9";
     OrrArena *arena = orr_arena_new();
     const Report some = run(text, SETS(overlap, size), arena),

@@ -203,7 +203,7 @@ static void stacked_layers(void)
 /* An overlapped ZeRO-1 that keeps shards alone is ZeRO-2 to the picosecond and byte; without overlap it is plain ZeRO-1. */
 static void overlapped_shards(void)
 {
-    static const char SHARDS[] = "execution.framework.data_parallel.zero1_overlap_shards=true";
+    static const char SHARDS[] = "execution.framework.data_parallel.zero1_reduces=scatter-early";
     static const char BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8";
     const Ran plain = RUN("parallel.zero=1", BUCKET), early = RUN("parallel.zero=1", BUCKET, SHARDS),
               two = RUN("parallel.zero=2", BUCKET);
@@ -242,7 +242,7 @@ static void few_unreduced(void)
  * those without any, on every micro-batch; without overlap there is nothing to hold up. */
 static void held_queue(void)
 {
-    static const char HOLDS[] = "execution.framework.data_parallel.reduction_holds_queue=true";
+    static const char HOLDS[] = "execution.framework.data_parallel.reductions=hold-queue";
     static const char EACH[] = "execution.framework.data_parallel.reduce_each_microbatch=true";
     static const char ALONE[] = "execution.overlap=[]",
                       BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8";
@@ -306,7 +306,7 @@ static void whole_chunks(void)
  * one of a 32nd of the unit; below it a tensor has one owner: ten, three vectors go along, have 7, or at most the ranks. */
 static void broadcasts(void)
 {
-    static const char BY_OWNER[] = "execution.framework.data_parallel.gathers_by_broadcast=true",
+    static const char BY_OWNER[] = "execution.framework.data_parallel.gathers=broadcasts",
                       ALONE[] = "execution.overlap=[]", LOW[] = "parallel.zero=1";
     const Ran all = RUN(ALONE), owners = RUN(ALONE, BY_OWNER), one = RUN(ALONE, LOW),
               sent = RUN(ALONE, LOW, BY_OWNER);
@@ -440,7 +440,7 @@ static void eager_models(void)
 static void zero1_all_reduces(void)
 {
     static const char one[] = "parallel.zero=1",
-                      whole[] = "execution.framework.data_parallel.zero1_all_reduces=true",
+                      whole[] = "execution.framework.data_parallel.zero1_reduces=all-reduce",
                       wide[] = "training.gradient_dtype=fp32", narrow[] = "training.gradient_dtype=bf16";
     const Ran scattered = RUN(one, wide), reduced = RUN(one, wide, whole),
               none = RUN("parallel.zero=0", wide), kept = RUN("parallel.zero=0", wide, whole);
