@@ -6,7 +6,7 @@
 
 static const SpecField storage_fields[] = {
     SPEC_F_FILE_KEYS("storage"),
-    SPEC_F_NAME(SpecStorage, name, "\"\"", "What reports call it."),
+    SPEC_F_NAME(SpecStorage, name, "\"\"", "Name in reports."),
     SPEC_F_DOUBLE(SpecStorage, read_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1, 1e18, NULL, SPEC_FIELD_REQUIRED,
                   "Sustained rate at which checkpoints are read."),
     SPEC_F_DOUBLE(SpecStorage, write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1, 1e18, NULL, SPEC_FIELD_REQUIRED,
@@ -14,7 +14,7 @@ static const SpecField storage_fields[] = {
     SPEC_F_WORD(SpecStorage, shared_by, &spec_words_shared_by, "\"all\"", 0,
                 "Who shares the rates: all nodes together, or each node for itself (local disks)."),
     SPEC_F_DOUBLE(SpecStorage, node_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e18, "0", 0,
-                  "Most that one node moves to or from it; 0: no limit."),
+                  "Most that one node moves to or from the storage; 0: no limit."),
 };
 SPEC_TABLE(spec_table_storage, "storage", "Where checkpoints are written to and read from.", storage_fields);
 
@@ -41,17 +41,18 @@ static const SpecField checkpoint_fields[] = {
         "{\"anyOf\":[{\"const\":\"best\"},{\"type\":\"number\",\"minimum\":0.001},{\"type\":\"string\"}]}",
         NULL, "Training between two checkpoints."),
     SPEC_F_DOUBLE(SpecCheckpoint, write_s, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
-                  "Seconds that one takes to write, as measured; 0: its bytes at the storage's rate."),
+                  "Measured time to write one checkpoint; 0: its bytes at the storage's rate."),
     SPEC_F_DOUBLE(SpecCheckpoint, load_s, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
-                  "Seconds that one takes to read back, as measured; 0: its bytes at the storage's rate."),
+                  "Measured time to read one checkpoint back; 0: its bytes at the storage's rate."),
     SPEC_F_DOUBLE(SpecCheckpoint, bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0,
-                  "Size of one; 0: weights, master copy and moments of every parameter."),
+                  "Size of one checkpoint; 0: weights, master copy and moments of every parameter."),
     SPEC_F_BOOL(SpecCheckpoint, broadcast, "false", 0,
                 "One node reads a checkpoint and sends it to the others; false: all read their share."),
     SPEC_F_BOOL(SpecCheckpoint, one_writer, "false", 0,
                 "One node writes a whole checkpoint; false: all write their share."),
-    SPEC_F_INT(SpecCheckpoint, store_every, 1, 1e6, "20", 0,
-               "peers: of so many copies one goes to storage too, for failures that take several nodes."),
+    SPEC_F_INT(
+        SpecCheckpoint, store_every, 1, 1e6, "20", 0,
+        "Mode peers: one copy out of this many goes to storage too, for failures that take several nodes."),
     SPEC_F_OBJECT(
         SpecCheckpoint, storage, spec_table_storage, SPEC_FIELD_DERIVED | SPEC_FIELD_PRESET,
         "Where checkpoints go: a preset's name, a path or an object; default: the scenario's storage."),
@@ -80,13 +81,14 @@ static bool read_failures(SpecReadContext *context, const OrrJson *node, void *t
 
 static const SpecField faults_fields[] = {
     SPEC_F_FILE_KEYS("faults"),
-    SPEC_F_NAME(SpecFaults, name, "\"\"", "What reports call them."),
+    SPEC_F_NAME(SpecFaults, name, "\"\"", "Name in reports."),
     MTBF(gpu_mtbf_s, "Mean time between failures of one GPU; 0: none."),
     MTBF(gpu_memory_mtbf_s, "Mean time between failures of one GPU's memory; 0: none."),
     MTBF(node_mtbf_s, "Mean time between failures of one node's host (CPU, memory, disks, power); 0: none."),
     MTBF(network_mtbf_s,
          "Mean time between failures of one node's NICs, cables and share of switches; 0: none."),
-    MTBF(software_mtbf_s, "Mean time between crashes of software on one node, which stays; 0: none."),
+    MTBF(software_mtbf_s,
+         "Mean time between software crashes on one node. The node stays in service. 0: none."),
     MTBF(spot_mtbf_s,
          "Mean time until whoever lends one node (spot, preemptible) takes it back; 0: never. The job gets "
          "another one as behind a failure."),
@@ -101,29 +103,30 @@ static const SpecField faults_fields[] = {
      .form = "a list of rising times in seconds",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0},\"maxItems\":64}",
      .help = "A node fails at each of these times of the campaign, and nothing fails at random."},
-    SPEC_F_BOOL(SpecFaults, elastic, "false", 0,
-                "Short of spares the job goes on with fewer replicas of the model, until nodes come back."),
-    SPEC_F_BOOL(SpecFaults, replan, "false", 0,
-                "elastic: with the fewer nodes the job takes the tensor and pipeline degrees that are "
-                "fastest there."),
-    PHASE(detection_s, "Until a failure is noticed."),
-    PHASE(reschedule_s, "Until the job has its nodes again."),
-    PHASE(init_s, "Processes, compilers and communicators start, whatever the number of nodes."),
+    SPEC_F_BOOL(
+        SpecFaults, elastic, "false", 0,
+        "Without enough spare nodes the job goes on with fewer model replicas until nodes come back."),
+    SPEC_F_BOOL(
+        SpecFaults, replan, "false", 0,
+        "With elastic: on fewer nodes the job takes the tensor and pipeline degrees that are fastest there."),
+    PHASE(detection_s, "Time until a failure is noticed."),
+    PHASE(reschedule_s, "Time until the job has its nodes again after a failure."),
+    PHASE(init_s,
+          "Time in which processes, compilers and communicators start, whatever the number of nodes."),
     SPEC_F_DOUBLE(SpecFaults, init_s_per_node, ORR_UNIT_SECONDS, 0, 1e4, "0", 0,
-                  "What starting takes longer with each node."),
-    PHASE(warmup_s, "What the first steps take longer than others."),
+                  "Further start-up time for each node of the job."),
+    PHASE(warmup_s, "Extra time of the first steps after each start."),
     SPEC_F_DOUBLE(SpecFaults, manual_frac, ORR_UNIT_NONE, 0, 1, "0", 0,
                   "Share of the failures after which the job does not start again by itself: it hangs, or "
                   "cannot."),
-    PHASE(response_s, "Mean time until a person has it start again then, exponentially distributed."),
+    PHASE(response_s, "Mean time until a person has restarted the job after such a failure (manual_frac). "
+                      "Times are exponentially distributed."),
     SPEC_F_DOUBLE(
         SpecFaults, repeat_frac, ORR_UNIT_NONE, 0, 0.95, "0", 0,
-        "Share of those waits behind which the job does not run either (the replacement is bad too), "
-        "and that are repeated."),
-    MTBF(rollback_mtbf_s, "Mean time of training between losses that diverge, of the job as a whole: the run "
-                          "goes back; 0: none."),
-    PHASE(rollback_s,
-          "Work before the last checkpoint that is thrown away then: how far back the run begins anew."),
+        "Share of the restarts by a person that fail because the replacement is bad too. They are repeated."),
+    MTBF(rollback_mtbf_s, "Mean training time between divergences of the loss, for the job as a whole. Each "
+                          "sends the run back by rollback_s. 0: none."),
+    PHASE(rollback_s, "Training before the last checkpoint that a divergence throws away."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
                   "How long a node is out of service after a hardware failure."),
     SPEC_F_INT(

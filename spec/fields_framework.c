@@ -160,9 +160,9 @@ static const SpecTable host_table = {.name = "host",
 
 static const SpecField data_parallel_fields[] = {
     SPEC_F_WORD(SpecRecipeDataParallel, gradient_dtype, &spec_words_dtype, "\"fp32\"", 0,
-                "Storage of accumulated gradients."),
+                "Number format in which gradients are summed and kept."),
     SPEC_F_WORD(SpecRecipeDataParallel, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
-                "Gradients on the wire."),
+                "Number format in which gradients travel between GPUs."),
     SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
     SIZE(SpecRecipeDataParallel, bucket_rank_bytes,
          "A bucket is at least this times the replicas that reduce it (Megatron-LM since April 2024)."),
@@ -412,30 +412,6 @@ static const SpecTable allocator_table = {.name = "allocator",
                                           .fields = allocator_fields,
                                           .count = (int)G_N_ELEMENTS(allocator_fields)};
 
-/* Twenty times as fast or slow is another kernel. */
-#define LEARNED(member, what)                                                                                \
-    SPEC_F_DOUBLE(SpecRecipeLearned, member, ORR_UNIT_FRAC, -0.95, 19, "0", 0,                               \
-                  "Time of " what " beyond what the model predicts, as a share of it. 0.05 is 5 % longer. "  \
-                  "'orrery learn' writes it.")
-
-static const SpecField learned_fields[] = {
-    LEARNED(products_excess_frac, "matrix products"),
-    LEARNED(attention_excess_frac, "attention kernels"),
-    LEARNED(norms_excess_frac, "norms"),
-    LEARNED(elementwise_excess_frac, "other kernels of a layer, which only move bytes,"),
-    LEARNED(optimizer_excess_frac, "the optimizer's kernels"),
-    LEARNED(all_reduce_excess_frac, "all-reduces"),
-    LEARNED(all_gather_excess_frac, "all-gathers"),
-    LEARNED(reduce_scatter_excess_frac, "reduce-scatters"),
-    LEARNED(all_to_all_excess_frac, "all-to-alls"),
-    LEARNED(send_receive_excess_frac, "messages between pipeline stages"),
-};
-static const SpecTable learned_table = {
-    .name = "learned",
-    .help = "What kernels take beyond what the model of the GPU says, as a trace of a step showed.",
-    .fields = learned_fields,
-    .count = (int)G_N_ELEMENTS(learned_fields)};
-
 /* They act on scenarios before these are read (spec/recipes.h). */
 static bool read_recipes(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
@@ -480,7 +456,7 @@ static const SpecField framework_fields[] = {
     SPEC_F_OBJECT(SpecFramework, loss, loss_table, 0, "How logits and loss are computed."),
     SPEC_F_OBJECT(SpecFramework, allocator, allocator_table, 0,
                   "What is reserved or allocated beside tensors of the model."),
-    SPEC_F_OBJECT(SpecFramework, learned, learned_table, 0,
+    SPEC_F_OBJECT(SpecFramework, learned, spec_table_recipe_learned, 0,
                   "What kernels take beyond what the model of the GPU says, as a trace of a step showed."),
     SPEC_F_OBJECT(SpecFramework, defaults, spec_table_recipe_defaults, 0,
                   "What a scenario that does not say gets from this software."),

@@ -34,10 +34,10 @@ static const SpecField reference_fields[] = {
      .offset = offsetof(SpecAccelerator, reference_topology),
      .words = &spec_words_topology,
      .default_text = "\"switch\"",
-     .help = "How scale_up_domain_gpus of them are joined."},
+     .help = "How the GPUs of a scale-up domain are joined."},
     REFERENCE(
         "mesh_gpus", reference_mesh_gpus, SPEC_TYPE_INT, ORR_UNIT_NONE, 65536,
-        "GPUs of a board of it that has no switch: each has a share of its links to each other; 0: none."),
+        "GPUs of a board without a switch, on which links go directly from GPU to GPU; 0: there is none."),
     REFERENCE("mesh_power_w", reference_mesh_power_w, SPEC_TYPE_DOUBLE, ORR_UNIT_WATTS, 1e6,
               "Power limit of one GPU on that board; 0: power_w."),
     {.key = "host_of",
@@ -68,7 +68,8 @@ static const SpecField accelerator_fields[] = {
                   "it: training is dense. 1: none, or not given."),
     SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
                "Streaming multiprocessors (compute units)."),
-    SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
+    SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0,
+                  "Size of the last-level cache."),
     SPEC_F_BOOL(
         SpecAccelerator, static_products, "false", 0,
         "The library's products hold every SM and are dealt out beforehand: a collective beside one hides "
@@ -80,10 +81,10 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
     SPEC_F_DOUBLE(SpecAccelerator, power_cap_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
-                  "A lower limit set by whoever runs it: dense kernels slow down to it; 0: none."),
+                  "Lower power limit set by the operator. Dense kernels slow down to it. 0: none."),
     SPEC_F_DOUBLE(
         SpecAccelerator, idle_power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
-        "What it draws while it waits, with a job's memory held; 0: not known, counted as at the limit."),
+        "Power of one GPU that waits while a job holds its memory; 0: not known, counted as power_w."),
     SPEC_F_INT(SpecAccelerator, matrix_unit, 0, 4096, "0", 0,
                "Width of the accelerator's square matrix units, for accelerators without SMs. Attention "
                "heads that are no multiple of it fill the units in part. 0: not known."),
@@ -241,16 +242,17 @@ static const SpecField cluster_fields[] = {
                   "Grams of CO2 of a kWh of the region's electricity; 0: not given."),
     SPEC_F_INT(SpecCluster, rack_gpus, 0, 65536, "0", 0,
                "GPUs of a rack, which plan --whole-racks rents, powers and pays as a whole; 0: not given."),
-    SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0, "Facility power over IT power."),
+    SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0,
+                  "Power usage effectiveness: facility power over IT power."),
     SPEC_F_DOUBLE(SpecCluster, host_power_w_per_gpu, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
-                  "CPU, network cards and fans, per GPU."),
+                  "Power of CPUs, network cards and fans for each GPU."),
     SPEC_F_OBJECT(SpecCluster, collectives, spec_table_collective_model,
                   SPEC_FIELD_DERIVED | SPEC_FIELD_FITTED,
                   "Fitted parameters of collectives; absent: the accelerator's."),
     SPEC_F_OBJECT(SpecCluster, host, spec_table_host, SPEC_FIELD_FITTED,
-                  "A node's memory, cores and disks below the GPUs: what offloading moves to."),
+                  "A node's memory, cores and disks, to which offloading moves tensors."),
     SPEC_F_OBJECT(SpecCluster, network, spec_table_network, SPEC_FIELD_FITTED,
-                  "The fabric, link by link: what everything that a step sends at once meets on."),
+                  "The fabric, link by link, on which all messages of a step meet."),
     SPEC_F_NAME(
         SpecCluster, calibration, "\"\"",
         "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "
@@ -261,8 +263,8 @@ static const SpecField cluster_fields[] = {
      .read = read_groups,
      .form = "a list of clusters with their nodes, like {\"preset\": \"dgx-h100\", \"nodes\": 4}",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":4}",
-     .help = "Nodes of different kinds side by side, numbered group after group; what the cluster itself "
-             "leaves out is of the first."},
+     .help = "Nodes of different kinds side by side, numbered group after group. What the cluster itself "
+             "leaves out comes from the first group."},
 };
 SPEC_TABLE(spec_table_cluster, "cluster", "The machine: nodes of accelerators and the network between them.",
            cluster_fields);

@@ -63,6 +63,7 @@
     const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
 
 extern const SpecTable spec_table_recipe_optimizer;
+extern const SpecTable spec_table_recipe_learned;
 
 /* spec/fields_engine.c: the group "engine" of a recipe. */
 extern const SpecTable spec_table_engine;

@@ -52,12 +52,14 @@ static bool read_slow(SpecReadContext *context, const OrrJson *node, void *targe
 
 static const SpecField jitter_fields[] = {
     SPEC_F_FILE_KEYS("jitter"),
-    SPEC_F_NAME(SpecJitter, name, "\"\"", "What reports call it."),
-    SHARE(rank_spread_frac, "Speed that a GPU lacks for good: the size of a normal draw of this deviation."),
-    SHARE(step_noise_frac, "Speed that a GPU lacks in one step, drawn anew each step: likewise."),
+    SPEC_F_NAME(SpecJitter, name, "\"\"", "Name in reports."),
+    SHARE(rank_spread_frac, "Lasting differences in speed between GPUs. Each GPU lacks the absolute value of "
+                            "one normal draw of this standard deviation."),
+    SHARE(step_noise_frac, "Differences in speed from step to step. In each step a GPU lacks the absolute "
+                           "value of a new normal draw of this standard deviation."),
     SHARE(thermal_swing_frac,
-          "Speed that all GPUs lack at the hottest time of the day; steps fall on all times."),
-    SHARE(slow_nodes_frac, "Share of the nodes that are slow, drawn (rounded, at least one where above 0)."),
+          "Speed that all GPUs lack at the hottest time of the day. Steps fall on all times."),
+    SHARE(slow_nodes_frac, "Share of the nodes that are slow. Which ones is drawn; above 0 at least one is."),
     SHARE(slow_nodes_by_frac, "Speed that the GPUs of a slow node lack."),
     {.key = "slow",
      .type = SPEC_TYPE_CUSTOM,

@@ -89,7 +89,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(half_dim, NONE, 0, 1000, 40,                                                                           \
       "Head dimension at which the softmax takes as long as the products, forward.")                         \
     F(wide_frac, FRAC, 0.1, 2, 1, "Speed of head dimensions above 128, whose tiles are smaller, forward.")   \
-    F(backward_peak_frac, FRAC, 0, 1.3, 0.75, "Backward, over the dense peak, head dimension without end.")  \
+    F(backward_peak_frac, FRAC, 0, 1.3, 0.75,                                                                \
+      "Share of the dense peak that the backward would reach with an endless head dimension.")               \
     F(backward_half_dim, NONE, 0, 1000, 35,                                                                  \
       "Head dimension at which the softmax takes as long as the products, backward.")                        \
     F(backward_wide_frac, FRAC, 0.1, 2, 0.8, "Speed of head dimensions above 128, backward.")                \

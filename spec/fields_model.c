@@ -38,10 +38,11 @@ static const SpecField moe_fields[] = {
      .table = &spec_table_moe_run,
      .help = "Layers whose experts differ, in the order of the layers that have experts; a shorter list "
              "repeats."},
-    SPEC_F_DOUBLE(SpecMoe, capacity_factor, ORR_UNIT_NONE, 0, 1e4, "0", 0,
-                  "Tokens that an expert takes, over the even share; 0: dropless."),
+    SPEC_F_DOUBLE(
+        SpecMoe, capacity_factor, ORR_UNIT_NONE, 0, 1e4, "0", 0,
+        "Most tokens that an expert takes, as a multiple of the even share; 0: no limit (dropless)."),
     SPEC_F_INT(SpecMoe, router_groups, 0, 1e5, "0", 0,
-               "Groups that the experts lie in, for group- or node-limited routing; 0: none."),
+               "Groups into which the experts are divided, for group- or node-limited routing; 0: none."),
     SPEC_F_INT(SpecMoe, router_top_groups, 0, 1e5, "0", 0,
                "Groups that the experts of one token may come from; 0: all."),
     SPEC_F_BOOL(SpecMoe, router_fp32, "false", 0,
@@ -88,8 +89,8 @@ static const SpecField model_fields[] = {
      .form = "a whole number from 1 to 100000, or a list of layers",
      .schema = "{\"type\":[\"integer\",\"array\"],\"minimum\":1,\"maximum\":100000}",
      .table = &spec_table_layer,
-     .help = "Transformer layers; or, of a network that is none, a list of layers in forward order, of one "
-             "sample."},
+     .help = "Number of transformer layers. For any other network: a list of its layers in forward order, "
+             "for one sample."},
     SPEC_F_INT(SpecModel, encoder_layers, 0, LAYERS_MAX, "0", 0,
                "Encoder layers (T5, BART). The layers of `layers` then also attend to the encoder's output. "
                "0: no encoder."),
@@ -139,8 +140,8 @@ static const SpecField model_fields[] = {
     SPEC_F_INT(SpecModel, mtp_layers, 0, 1000, "0", 0,
                "Multi-token prediction modules behind the last layer."),
     SPEC_F_DOUBLE(SpecModel, time_frac, ORR_UNIT_NONE, 1e-3, 1e3, NULL, SPEC_FIELD_DERIVED,
-                  "A list of layers: measured over predicted time of its layers, from one run of yours; "
-                  "default 1."),
+                  "For a list of layers: measured time of the layers over their predicted time, from one of "
+                  "your own runs. Default 1."),
     SPEC_F_DOUBLE(SpecModel, sample_spread_frac, ORR_UNIT_FRAC, 0, 10, NULL, SPEC_FIELD_DERIVED,
                   "For a list of layers: standard deviation of one sample's time over the mean, as with "
                   "texts that are not padded. All replicas wait for the one with most work. Default 0."),

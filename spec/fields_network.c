@@ -75,7 +75,7 @@ static bool read_failed_links(SpecReadContext *context, const OrrJson *node, voi
 }
 
 static const SpecField traffic_fields[] = {
-    SPEC_F_NAME(SpecTraffic, name, "\"traffic\"", "What reports call it."),
+    SPEC_F_NAME(SpecTraffic, name, "\"traffic\"", "Name in reports."),
     SPEC_F_WORD(SpecTraffic, links, &spec_words_traffic_links, "\"front-end\"", 0,
                 "fabric: the links that the job uses; front-end: a node's links of their own to storage."),
     SPEC_F_DOUBLE(SpecTraffic, bytes_per_gpu, ORR_UNIT_BYTES, 1, 1e15, NULL, SPEC_FIELD_REQUIRED,
@@ -146,12 +146,10 @@ static const SpecField network_fields[] = {
         "without adaptive routing), groups that span several leaf switches get 60/95 of the NICs' rate."),
     SPEC_F_INT(SpecNetwork, seed, 0, 1e9, "0", 0, "Seed of the hash that ecmp and e-ecmp route by."),
     SPEC_F_WORD(SpecNetwork, algorithm, &spec_words_network_algorithm, "\"ring\"", 0,
-                "Which domains exchange at once in reductions and gathers; NCCL's rings along every rail, "
-                "its trees, or "
-                "pairs."),
-    SPEC_F_BOOL(
-        SpecNetwork, lossless, "false", 0,
-        "Switches pause their senders (PFC): a message behind one that is held up goes no faster than it."),
+                "Which domains exchange at once in reductions and gathers: NCCL's rings along every rail, "
+                "its trees, or pairs."),
+    SPEC_F_BOOL(SpecNetwork, lossless, "false", 0,
+                "Switches pause their senders (PFC). A message behind one that is held up goes no faster."),
     SPEC_F_BOOL(SpecNetwork, host_copies, "false", 0,
                 "Without GPUDirect, a NIC's traffic passes host memory at half the rate of the GPU's PCIe "
                 "link. NCCL does so where GPU and NIC share no PCIe switch."),
@@ -166,7 +164,7 @@ static const SpecField network_fields[] = {
                "How far apart the domains of the job are on the fabric."),
     SPEC_F_CUSTOM(SpecNetwork, traffic, read_traffic, "[]", 0, "a list of objects with bytes_per_gpu",
                   LIST_SCHEMA, &table_traffic,
-                  "What else the job sends meanwhile: checkpoints, training data."),
+                  "Other traffic of the job at the same time: checkpoints, training data."),
     SPEC_F_DOUBLE(SpecNetwork, front_end_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "A node's links to storage and the front end, one way; needed by traffic on them."),
     SPEC_F_CUSTOM(SpecNetwork, jobs, read_jobs, "[]", 0, "a list of scenarios or paths of them", LIST_SCHEMA,

@@ -11,9 +11,10 @@ static const SpecField host_fields[] = {
     SPEC_F_DOUBLE(SpecHost, dram_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "Memory bandwidth of one socket, of the data sheet; 0: not known."),
     SPEC_F_DOUBLE(SpecHost, dram_stream_frac, ORR_UNIT_FRAC, 0.01, 1, "0.85", 0,
-                  "Share of it that streams of reads and writes reach."),
-    SPEC_F_DOUBLE(SpecHost, core_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1e6, 1e12, "1e10", 0,
-                  "What one core keeps moving: its outstanding cache lines over the memory's latency."),
+                  "Share of dram_bytes_per_s that streams of reads and writes reach."),
+    SPEC_F_DOUBLE(
+        SpecHost, core_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1e6, 1e12, "1e10", 0,
+        "Rate at which one core moves memory: its outstanding cache lines over the memory's latency."),
     SPEC_F_DOUBLE(SpecHost, launch_frac, ORR_UNIT_FRAC, 0.01, 10, "1", 0,
                   "Speed of one core at launching kernels and at the Python of frameworks, over that of the "
                   "x86 hosts on which recipes were measured: all their host times are divided by it."),
@@ -36,23 +37,23 @@ static const SpecField host_fields[] = {
         "Rate of kernels that read the host's memory where it is, over that of copies: an estimate."),
     SPEC_F_DOUBLE(SpecHost, nvme_bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0, "Disks of a node; 0: none."),
     SPEC_F_DOUBLE(SpecHost, nvme_read_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
-                  "What all disks of a node read together."),
+                  "Rate at which all disks of a node read together."),
     SPEC_F_DOUBLE(SpecHost, nvme_write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
-                  "What all disks of a node write together."),
+                  "Rate at which all disks of a node write together."),
     SPEC_F_DOUBLE(SpecHost, nvme_latency_s, ORR_UNIT_SECONDS, 0, 1, "1e-4", 0,
-                  "From a request to its data, of a flash disk that has nothing else to do: an estimate. It "
-                  "counts where offload.aio says how many requests are on their way."),
+                  "Time from a request to its data on an idle flash disk, an estimate. It counts where "
+                  "offload.aio says how many requests are on their way."),
 };
 SPEC_TABLE(spec_table_host, "cluster.host",
            "The host of one node: memory levels below the GPUs' and the ways to them.", host_fields);
 
 #define PART_TIER                                                                                            \
-    SPEC_F_WORD(                                                                                             \
-        SpecOffloadPart, tier, &spec_words_tier, NULL, SPEC_FIELD_DERIVED,                                   \
-        "Where they lie: on the GPU, in the host's memory, or on the node's disks; default: the scheme's.")
+    SPEC_F_WORD(SpecOffloadPart, tier, &spec_words_tier, NULL, SPEC_FIELD_DERIVED,                           \
+                "Where the tensors lie: on the GPU, in the host's memory or on the node's disks. Default: "  \
+                "the scheme's.")
 #define PART_FRACTION                                                                                        \
     SPEC_F_DOUBLE(SpecOffloadPart, fraction, ORR_UNIT_FRAC, 0, 1, NULL, SPEC_FIELD_DERIVED,                  \
-                  "Share of their bytes that lies there; the rest stays on the GPU. Default 1.")
+                  "Share of the bytes that lies in that tier; the rest stays on the GPU. Default 1.")
 
 static const SpecField part_fields[] = {PART_TIER, PART_FRACTION};
 static SPEC_TABLE(table_part, "offload.optimizer", "One kind of state.", part_fields);
@@ -79,7 +80,7 @@ static const SpecField aio_fields[] = {
                   "Bytes of one request; 0: no limit but the disks' rates. DeepSpeed: 1 MiB."),
     SPEC_F_INT(SpecAio, queue_depth, 1, 65536, "8", 0,
                "Requests of one thread that are on their way at once."),
-    SPEC_F_INT(SpecAio, threads, 1, 1024, "1", 0, "Threads of a process that ask."),
+    SPEC_F_INT(SpecAio, threads, 1, 1024, "1", 0, "Threads of a process that issue requests."),
     SPEC_F_BOOL(SpecAio, overlap_events, "true", 0,
                 "A request that is done makes room for the next one; false: all of a queue are waited for."),
     SPEC_F_BOOL(SpecAio, pipeline_read, "false", 0,
@@ -98,11 +99,14 @@ static const SpecField offload_fields[] = {
         SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
         "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
         "that moves what the tiers say."),
-    SPEC_F_OBJECT(SpecOffload, optimizer, table_part, SPEC_FIELD_DERIVED, "Master weights and moments."),
-    SPEC_F_OBJECT(SpecOffload, gradients, table_part, SPEC_FIELD_DERIVED, "Gradients, once reduced."),
-    SPEC_F_OBJECT(SpecOffload, weights, table_part, SPEC_FIELD_DERIVED, "Weights that passes use."),
+    SPEC_F_OBJECT(SpecOffload, optimizer, table_part, SPEC_FIELD_DERIVED,
+                  "Where master weights and moments lie."),
+    SPEC_F_OBJECT(SpecOffload, gradients, table_part, SPEC_FIELD_DERIVED,
+                  "Where gradients lie once they are reduced."),
+    SPEC_F_OBJECT(SpecOffload, weights, table_part, SPEC_FIELD_DERIVED,
+                  "Where the weights that passes use lie."),
     SPEC_F_OBJECT(SpecOffload, activations, table_activations, SPEC_FIELD_DERIVED,
-                  "Activations of activation_layers."),
+                  "Where the activations of activation_layers lie."),
     {.key = "delayed_update",
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecOffload, delayed_update),

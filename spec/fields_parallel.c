@@ -80,50 +80,51 @@ static const SpecField servers_fields[] = {
                 "Where servers run. dedicated: on machines without workers. colocated: on the workers' first "
                 "machines. byteps: on both, in shares that fill all NICs."),
     SPEC_F_WORD(SpecServers, scheme, &spec_words_server_scheme, "\"wfbp\"", 0,
-                "naive: push all, then pull all; wfbp: each layer when its gradient is there; bytescheduler: "
-                "in parts, the first layers first."),
+                "Order in which layers travel. naive: all are pushed, then all are pulled. wfbp: each layer "
+                "when its gradient is there. bytescheduler: in parts, the first layers first."),
     SPEC_F_WORD(SpecServers, mode, &spec_words_server_mode, "\"sync\"", 0,
                 "When weights come back. sync: all workers have pushed. async: the worker's own push is "
                 "applied. bounded: async, with no worker more than `staleness` iterations ahead."),
     SPEC_F_INT(SpecServers, staleness, 0, 1e6, "0", 0,
-               "bounded: iterations that a worker may be ahead of the last one."),
+               "Mode bounded: iterations that a worker may be ahead of the slowest one."),
     SPEC_F_BOOL(SpecServers, barrier, "false", 0,
                 "No forward before all weights are back; false: each layer waits for its own."),
     SPEC_F_DOUBLE(SpecServers, partition_bytes, ORR_UNIT_BYTES, 0, 1e15, NULL, SPEC_FIELD_DERIVED,
                   "Layers go in parts of this size; 0: whole. Default 0, bytescheduler 4,096,000 (BytePS)."),
-    SPEC_F_DOUBLE(SpecServers, credit_bytes, ORR_UNIT_BYTES, 0, 1e15, "0", 0,
-                  "Bytes of a worker in one direction on their way; 0: one part on each connection."),
+    SPEC_F_DOUBLE(
+        SpecServers, credit_bytes, ORR_UNIT_BYTES, 0, 1e15, "0", 0,
+        "Most bytes of a worker that are on their way in one direction; 0: one part on each connection."),
     SPEC_F_DOUBLE(SpecServers, startup_s, ORR_UNIT_SECONDS, 0, 1e3, NULL, SPEC_FIELD_DERIVED,
                   "Start-up of each transfer; default the cluster's scale_out_latency_s."),
     SPEC_F_DOUBLE(SpecServers, nic_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
-                  "NIC of a server's own machine, one way; 0: as of a worker's machine."),
+                  "Rate of the NIC of a server's own machine, one way; 0: as on a worker's machine."),
     SPEC_F_DOUBLE(SpecServers, flow_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
                   "Most that one connection carries (one TCP flow); 0: no limit."),
     SPEC_F_DOUBLE(SpecServers, incast_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Loss by incast: j flows into a NIC get 1 / (1 + incast_frac (j - 1)) of its rate."),
     SPEC_F_DOUBLE(SpecServers, sum_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
-                  "Gradients that a server's cores and DRAM add up; 0: no time."),
+                  "Rate at which a server's cores and DRAM add up gradients; 0: they take no time."),
     SPEC_F_DOUBLE(SpecServers, update_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
-                  "Gradients that a server's optimizer applies; 0: no time."),
+                  "Rate at which a server's optimizer applies gradients; 0: it takes no time."),
     SPEC_F_WORD(SpecServers, spread, &spec_words_spread, "\"none\"", 0,
                 "How the time of an iteration differs between workers and iterations."),
     SPEC_F_DOUBLE(SpecServers, spread_frac, ORR_UNIT_FRAC, 0, 1, "0.1", 0,
-                  "normal: standard deviation over the mean."),
-    SPEC_F_BOOL(SpecServers, spread_lasts, "false", 0, "Drawn once a worker, not anew every iteration."),
+                  "Spread normal: standard deviation over the mean."),
+    SPEC_F_BOOL(SpecServers, spread_lasts, "false", 0,
+                "One draw for each worker holds for all iterations; false: each iteration draws anew."),
     SPEC_F_INT(SpecServers, seed, 0, 2e9, "1", 0, "Seed of the random draws."),
-    SPEC_F_INT(
-        SpecServers, iterations, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
-        "Simulated behind the warm-up; default 4, with a spread or without barrier between workers 200."),
+    SPEC_F_INT(SpecServers, iterations, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
+               "Iterations that are simulated after the warm-up. Default 4; with a spread, or without a "
+               "barrier between workers, 200."),
 };
 static SPEC_TABLE(table_servers, "parallel.parameter_server", "Parameter servers.", servers_fields);
 
 static const SpecField compression_fields[] = {
-    SPEC_F_WORD(
-        SpecCompression, kind, &spec_words_compression, NULL, SPEC_FIELD_REQUIRED,
-        "topk: the largest elements with their indices; int8 and onebit: blocks of 256 with a scale; fp16: a "
-        "cast."),
+    SPEC_F_WORD(SpecCompression, kind, &spec_words_compression, NULL, SPEC_FIELD_REQUIRED,
+                "What is sent. topk: the largest elements with their indices. int8 and onebit: blocks of 256 "
+                "with a scale. fp16: a cast."),
     SPEC_F_DOUBLE(SpecCompression, fraction, ORR_UNIT_FRAC, 1e-9, 1, "0.01", 0,
-                  "topk: of the elements that are sent."),
+                  "Kind topk: share of the elements that is sent."),
     SPEC_F_BOOL(SpecCompression, error_feedback, "false", 0,
                 "What was left out is kept in fp32 and added to the next gradient."),
 };
@@ -136,7 +137,7 @@ static const SpecField parallel_fields[] = {
     SPEC_F_WORD(SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
                 "How linear layers are split over tensor ranks. 1d: Megatron. 2d: q x q. 2.5d: q x q x "
                 "depth. 3d: q x q x q."),
-    SPEC_F_INT(SpecParallel, tensor_depth, 1, DEGREE_MAX, "1", 0, "2.5d: layers of the grid."),
+    SPEC_F_INT(SpecParallel, tensor_depth, 1, DEGREE_MAX, "1", 0, "Scheme 2.5d: layers of the grid."),
     {.key = "sequence_parallel",
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecParallel, sequence_parallel),
@@ -162,7 +163,7 @@ static const SpecField parallel_fields[] = {
      .size = sizeof(SpecServers),
      .flags = SPEC_FIELD_DERIVED,
      .table = &table_servers,
-     .help = "Servers of data_scheme parameter_server."},
+     .help = "Parameter servers, for data_scheme parameter_server."},
     SPEC_F_OBJECT(SpecParallel, compression, table_compression, SPEC_FIELD_DERIVED,
                   "Compression of gradients on the wire; absent: none."),
     SPEC_F_INT(SpecParallel, expert, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
@@ -193,9 +194,10 @@ static const SpecField parallel_fields[] = {
         "Micro-batches that a model chunk runs before the rank turns to the next one, with an interleaved "
         "schedule; at least as many as pipeline ranks. More hide messages and hold more activations. 0: "
         "pipeline."),
-    SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,
-               "zb-auto: activations that a pipeline rank may hold, in micro-batches. As many as pipeline "
-               "ranks is 1F1B's memory, twice that ZB-2P's [Qi2024]. 0: as GPU memory allows."),
+    SPEC_F_INT(
+        SpecParallel, live_microbatches, 0, 1e6, "0", 0,
+        "Schedule zb-auto: activations that a pipeline rank may hold, in micro-batches. As many as pipeline "
+        "ranks is 1F1B's memory; twice as many is ZB-2P's [Qi2024]. 0: as many as fit in GPU memory."),
     {.key = "order",
      .type = SPEC_TYPE_NAME,
      .offset = offsetof(SpecParallel, order),
@@ -213,13 +215,13 @@ static const SpecField parallel_fields[] = {
         "Tokens travel to their experts in 8 bits with a scale for every 128; they return, and gradients "
         "travel, in 16."),
     SPEC_F_INT(SpecParallel, expert_replicas, 0, 1e5, "0", 0,
-               "Copies of hot experts, beyond one of each, over the ranks of an expert group."),
+               "Further copies of the busiest experts, over all ranks of an expert group."),
     SPEC_F_BOOL(SpecParallel, expert_rebalance, "false", 0,
-                "Experts are dealt to ranks by their load; else in order."),
+                "Experts are dealt to ranks by their load; false: in order."),
     SPEC_F_WORD(SpecParallel, context_mode, &spec_words_context, NULL, SPEC_FIELD_DERIVED,
                 "How context ranks exchange keys and values; default the framework's."),
     SPEC_F_INT(SpecParallel, context_inner, 0, DEGREE_MAX, "0", 0,
-               "hierarchical: context ranks of one all-to-all. 0: the ranks of a scale-up domain."),
+               "Mode hierarchical: context ranks of one all-to-all. 0: the ranks of a scale-up domain."),
     SPEC_F_BOOL(SpecParallel, quantized_weight_gather, "false", 0,
                 "ZeRO-3: weights are gathered in 8 bits (ZeRO++ qwZ)."),
     SPEC_F_BOOL(SpecParallel, secondary_weight_shard, "false", 0,

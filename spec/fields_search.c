@@ -63,56 +63,62 @@ static bool read_orders(SpecReadContext *context, const OrrJson *node, void *tar
     }
 
 static const SpecField search_fields[] = {
-    CHOICES(tensor,
-            "parallel.tensor; default: divisors of the GPUs that the model allows, up to max_tensor."),
-    CHOICES(context,
-            "parallel.context; default: divisors of the GPUs that leave a rank at least 2,048 tokens."),
-    CHOICES(pipeline,
-            "parallel.pipeline; default: divisors of the GPUs up to the model's layers, dividing them "
-            "or not."),
-    CHOICES(virtual_stages, "parallel.virtual_stages; default: every number that leaves a stage a layer."),
-    CHOICES(data, "parallel.data; default: what the other degrees leave of the GPUs."),
-    CHOICES(expert, "parallel.expert; default: divisors of the experts that divide the ranks."),
-    CHOICES(expert_tensor, "parallel.expert_tensor; default: divisors of the tensor degree."),
-    CHOICES(zero, "parallel.zero; default: the stages that the framework has, with a pipeline and without."),
-    CHOICES(zero_group_gpus,
-            "parallel.zero_group_gpus; default: 0 and the divisors of the data-parallel degree."),
-    CHOICES(micro_batch,
-            "training.micro_batch; default: divisors of the batch of a data-parallel rank up to 64."),
+    CHOICES(tensor, "Values of parallel.tensor to try. Default: divisors of the GPUs that the model allows, "
+                    "up to max_tensor."),
+    CHOICES(context, "Values of parallel.context to try. Default: divisors of the GPUs that leave a rank at "
+                     "least 2,048 tokens."),
+    CHOICES(pipeline, "Values of parallel.pipeline to try. Default: divisors of the GPUs up to the model's "
+                      "layers, dividing them "
+                      "or not."),
+    CHOICES(virtual_stages,
+            "Values of parallel.virtual_stages to try. Default: every number that leaves a stage a layer."),
+    CHOICES(data, "Values of parallel.data to try. Default: what the other degrees leave of the GPUs."),
+    CHOICES(expert,
+            "Values of parallel.expert to try. Default: divisors of the experts that divide the ranks."),
+    CHOICES(expert_tensor,
+            "Values of parallel.expert_tensor to try. Default: divisors of the tensor degree."),
+    CHOICES(zero, "Values of parallel.zero to try. Default: the stages that the framework has, with a "
+                  "pipeline and without."),
+    CHOICES(zero_group_gpus, "Values of parallel.zero_group_gpus to try. Default: 0 and the divisors of the "
+                             "data-parallel degree."),
+    CHOICES(micro_batch, "Values of training.micro_batch to try. Default: divisors of the batch of a "
+                         "data-parallel rank up to 64."),
     CHOICES(recompute_layers, "Layers of a stage under full recomputation; default: every number up to all."),
-    CHOICES(activation_layers,
-            "offload.activation_layers; default: 0 to the layers of the largest stage, where the "
-            "accelerator's host_link_bytes_per_s is known."),
+    CHOICES(activation_layers, "Values of offload.activation_layers to try. Default: 0 to the layers of the "
+                               "largest stage, where the "
+                               "accelerator's host_link_bytes_per_s is known."),
     CHOICES(nodes,
             "Values of cluster.nodes: doubled from min to max, or a list. Each gets a search; one front of "
             "time, memory and cost covers all. parallel.data follows the GPUs. Only `search` reads it."),
     SPEC_F_CUSTOM(SpecSearch, order, read_orders, NULL, SPEC_FIELD_DERIVED,
                   "a list of orders of the dimensions",
                   "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", NULL,
-                  "parallel.order; default: tp-cp-ep-dp-pp and tp-cp-ep-pp-dp, which Megatron-LM takes as "
+                  "Values of parallel.order to try. Default: tp-cp-ep-dp-pp and tp-cp-ep-pp-dp, which "
+                  "Megatron-LM takes as "
                   "--use-tp-pp-dp-mapping."),
     WORD_SET(moe_dispatcher, &spec_words_dispatcher,
-             "parallel.moe_dispatcher; default (empty): alltoall, deepep and hybridep."),
-    WORD_SET(
-        schedule, &spec_words_schedule,
-        "parallel.schedule; default (empty): the framework's, or every one but zb-auto, which takes longer "
-        "to simulate and may be named here."),
+             "Values of parallel.moe_dispatcher to try. Default (empty): alltoall, deepep and hybridep."),
+    WORD_SET(schedule, &spec_words_schedule,
+             "Values of parallel.schedule to try. Default (empty): the framework's, or every one but "
+             "zb-auto, which takes longer "
+             "to simulate and may be named here."),
     WORD_SET(recompute, &spec_words_recompute,
-             "training.recompute; default (empty): what the framework has of none, selective, selective-op, "
+             "Values of training.recompute to try. Default (empty): what the framework has of none, "
+             "selective, selective-op, "
              "selective-layer (every 8th, 4th, 3rd or 2nd) and full."),
     WORD_SET(offload, &spec_words_offload,
              "Values of offload.scheme to try. Default: none, and the schemes that the framework and the "
              "node's tiers support. Shared updates are tried at ratios 0.2, 0.4, 0.6 and 0.8."),
     WORD_SET(attention, &spec_words_attention,
-             "execution.attention; default (empty): unfused and the kernels that were fitted for the "
+             "Values of execution.attention to try. Default (empty): unfused and the kernels that were "
+             "fitted for the "
              "accelerator."),
-    WORD_SET(
-        overlap, &spec_words_overlap,
-        "execution.overlap: what may run beside compute or not; default (empty): everything that matters."),
-    WORD_SET(
-        precision, &spec_words_precision,
-        "training.precision: what may be tried, of what the accelerator has a peak for; default (empty): the "
-        "scenario's own."),
+    WORD_SET(overlap, &spec_words_overlap,
+             "Flags of execution.overlap to try with and without. Default (empty): everything that matters."),
+    WORD_SET(precision, &spec_words_precision,
+             "Values of training.precision to try, of those that the accelerator has a peak for. Default "
+             "(empty): the "
+             "scenario's own."),
     SPEC_F_INT(SpecSearch, max_tensor, 0, VALUE_MAX, "0", 0,
                "Largest tensor-parallel degree that is tried by default; 0: the GPUs of a node."),
     SPEC_F_DOUBLE(SpecSearch, max_memory_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,

@@ -6,18 +6,19 @@
 
 static const SpecField recompute_fields[] = {
     SPEC_F_WORD(SpecRecompute, mode, &spec_words_recompute, NULL, SPEC_FIELD_REQUIRED,
-                "none; selective: the attention core; full: whole layers; selective-op: torchtitan's; "
-                "selective-layer: "
-                "every n-th layer; modules: those listed."),
-    SPEC_F_INT(SpecRecompute, layers, 0, 1e5, "0", 0, "full on this many layers of each stage; 0: all."),
+                "What the backward computes again. none: nothing. selective: the attention core. full: whole "
+                "layers. selective-op: what torchtitan's per-op mode does. selective-layer: every n-th "
+                "layer. modules: the modules listed."),
+    SPEC_F_INT(SpecRecompute, layers, 0, 1e5, "0", 0,
+               "Mode full: layers of each stage that are recomputed; 0: all."),
     SPEC_F_INT(SpecRecompute, every_n_layers, 1, 1e5, "1", 0,
-               "selective-layer: every n-th layer is recomputed."),
+               "Mode selective-layer: every n-th layer is recomputed."),
     {.key = "modules",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecompute, modules),
      .words = &spec_words_module,
      .default_text = "[]",
-     .help = "modules: what is recomputed."},
+     .help = "Mode modules: the modules that are recomputed."},
     SPEC_F_BOOL(SpecRecompute, partitioned, "false", 0,
                 "Tensor ranks keep a part each of a layer's input, gathered again before its backward "
                 "(partition_activations of DeepSpeed, --distribute-saved-activations of Megatron)."),
@@ -128,21 +129,21 @@ static bool read_histogram(SpecReadContext *context, const OrrJson *node, void *
 }
 
 static const SpecField router_fields[] = {
-    SPEC_F_WORD(
-        SpecRouter, distribution, &spec_words_router, NULL, SPEC_FIELD_REQUIRED,
-        "even: to the token, as benchmarks force it; uniform: equally likely, drawn; zipf; dirichlet; "
-        "histogram: given; learned: as trained routers spread text."),
+    SPEC_F_WORD(SpecRouter, distribution, &spec_words_router, NULL, SPEC_FIELD_REQUIRED,
+                "How tokens choose experts. even: exactly evenly, as benchmarks force it. uniform: at "
+                "random, all equally likely. zipf: by rank. dirichlet: shares are drawn. histogram: shares "
+                "are given. learned: as trained routers spread text."),
     SPEC_F_DOUBLE(SpecRouter, exponent, ORR_UNIT_NONE, 0, 10, "1", 0,
-                  "zipf: popularity of the i-th expert is 1 / i^exponent."),
+                  "Distribution zipf: popularity of the i-th expert is 1 / i^exponent."),
     SPEC_F_DOUBLE(SpecRouter, concentration, ORR_UNIT_NONE, 1e-3, 1e6, "1", 0,
-                  "dirichlet: per expert; large is even."),
+                  "Distribution dirichlet: its parameter for each expert. Large values are nearly even."),
     {.key = "histogram",
      .type = SPEC_TYPE_CUSTOM,
      .flags = SPEC_FIELD_DERIVED,
      .read = read_histogram,
      .form = "a list of shares, one an expert",
      .schema = "{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0},\"maxItems\":1024}",
-     .help = "histogram: load of each expert, in any unit."},
+     .help = "Distribution histogram: load of each expert, in any unit."},
 };
 static SPEC_TABLE(table_router, "training.router", "How tokens spread over experts.", router_fields);
 
@@ -262,9 +263,11 @@ static const SpecField training_fields[] = {
                "Parts of the sequence that a dense MLP runs one after the other (TiledMLP [ALST]). Only the "
                "input is kept; the backward runs each part again. Not with experts."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
-                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
+                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL,
+                  "Number format in which gradients are summed and kept."),
     SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,
-                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Gradients on the wire."),
+                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL,
+                  "Number format in which gradients travel between GPUs."),
     SPEC_F_CUSTOM(
         SpecTraining, states, read_states, "\"framework\"", 0,
         "a recipe's name, \"framework\", or an object with weights, gradients, master, moments (bytes a "

@@ -265,8 +265,8 @@ static SPEC_TABLE(table_sync, "workload.sync", "How new weights reach the role t
 
 static const SpecField workload_fields[] = {
     SPEC_F_FILE_KEYS("workloads"),
-    SPEC_F_NAME(SpecWorkload, name, "\"\"", "What reports call the loop."),
-    SPEC_F_NOTE("comment", "What the loop is, for people."),
+    SPEC_F_NAME(SpecWorkload, name, "\"\"", "Name of the loop in reports."),
+    SPEC_F_NOTE("comment", "What the loop does, for readers of the file."),
     SPEC_F_OBJECT(SpecWorkload, generation, table_generation, 0,
                   "Answers that a step of the loop generates."),
     {.key = "roles",

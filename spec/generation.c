@@ -104,7 +104,8 @@ static const SpecField generation_fields[] = {
      .help = "The known generation that this one is like: traits that are not given are those of it."},
     SPEC_F_NAME(SpecGeneration, name, NULL, "What reports call the generation."),
     SPEC_F_INT(SpecGeneration, order, 0, 1000, NULL, 0,
-               "Place in its maker's line: figures of kernels carry over from an earlier GPU. 0: no line."),
+               "Place in the maker's line of products. Figures of kernels carry over from an earlier GPU. 0: "
+               "no line."),
     FLAG(assumed, "Nobody named the generation: its traits are assumed, and reports say so."),
     FLAG(without_sms, "The chip is not made of SMs: its products are a roofline, or fill matrix_unit."),
     FLAG(foreign_kernels, "Norms run by kernels that are not CUDA's: their bytes alone count. PyTorch's "
@@ -133,9 +134,10 @@ static const SpecField generation_fields[] = {
     FLAG(sheet_below_highest_clock,
          "Data sheets state the peak below the highest clock: calibration may fit more than the peak."),
     SPEC_F_WORD(SpecGeneration, scale_up_topology, &spec_words_topology, NULL, 0,
-                "How calibration takes the GPUs of its reference node to be joined."),
+                "How GPUs of the reference node are joined, where calibration has to assume it."),
     SPEC_F_INT(SpecGeneration, compute_capability, 0, 1000, NULL, 0,
-               "CUDA's compute capability times ten: how a measured GPU without a preset is told. 0: none."),
+               "CUDA's compute capability times ten, by which a measured GPU without a preset is recognised. "
+               "0: none."),
 };
 SPEC_TABLE(spec_table_generation, "accelerator.generation", "What chips of one generation have in common.",
            generation_fields);

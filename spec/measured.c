@@ -116,7 +116,7 @@ static bool read_rows(SpecReadContext *context, const OrrJson *node, void *targe
 static const SpecField file_fields[] = {
     SPEC_F_SCHEMA,
     SPEC_F_EDITOR,
-    SPEC_F_NOTE("name", "What the step is called, for people."),
+    SPEC_F_NOTE("name", "Name of the step in reports."),
     SPEC_F_NOTE("source", "Where the seconds come from."),
     {.key = "passes",
      .type = SPEC_TYPE_CUSTOM,
