@@ -1,4 +1,4 @@
-/* workload/check.c - see check.h. Tested: unit/workload/test_check.c */
+/* workload/check.c - see check.h. Tested: unit/workload/test_loop_check.c */
 #include "workload/check.h"
 
 #include <math.h>

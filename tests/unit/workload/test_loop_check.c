@@ -1,4 +1,4 @@
-/* unit/workload/test_check.c - answered loops hold what they promise; each promise fails where its term is another. */
+/* unit/workload/test_loop_check.c - answered loops hold what they promise; each promise fails where its term is another. */
 #include <math.h>
 #include <string.h>
 
