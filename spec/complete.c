@@ -245,6 +245,10 @@ static int usual_chunks(const SpecParallel *parallel)
 static void complete_schedule(const Completion *completion, SpecParallel *parallel)
 {
     const int schedule = (int)parallel->schedule;
+    if (schedule == SPEC_AUTO && parallel->virtual_stages == SPEC_UNSET) { /* most schedules need several */
+        parallel->virtual_stages = SPEC_AUTO;
+        note(completion, "parallel.virtual_stages", "auto");
+    }
     set_int(completion, "parallel.virtual_stages", &parallel->virtual_stages, usual_chunks(parallel));
     if (schedule != SPEC_UNSET)
         return;
