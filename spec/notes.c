@@ -117,13 +117,13 @@ static void note_hooks(const Spec *spec, GPtrArray *notes)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const SpecParallel *parallel = &spec->parallel;
-    if (framework->data_parallel.hooks_reduce_unsharded && parallel->zero == 0 &&
+    if (framework->data_parallel.reductions == SPEC_REDUCTIONS_HOOKS && parallel->zero == 0 &&
         parallel->data * parallel->context > 1 && parallel->data_scheme == SPEC_DATA_ALLREDUCE &&
         (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0)
         g_ptr_array_add(
             notes,
             g_strdup_printf("%s reduces gradients beside the backward whatever execution.overlap says: its "
-                            "hooks do; execution.framework.data_parallel.hooks_reduce_unsharded=false "
+                            "hooks do; execution.framework.data_parallel.reductions=as-asked "
                             "reduces them behind it",
                             framework->name));
 }

@@ -130,10 +130,9 @@ static void test_hooks(void)
     static const struct {
         const char *sets[3];
         bool told;
-    } cases[] = {
-        {{"execution.overlap=[]"}, true},
-        {{"execution.overlap=[\"grad_reduce\"]"}, false},
-        {{"execution.overlap=[]", "execution.framework.data_parallel.hooks_reduce_unsharded=false"}, false}};
+    } cases[] = {{{"execution.overlap=[]"}, true},
+                 {{"execution.overlap=[\"grad_reduce\"]"}, false},
+                 {{"execution.overlap=[]", "execution.framework.data_parallel.reductions=as-asked"}, false}};
     double steps[3];
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
@@ -143,7 +142,7 @@ static void test_hooks(void)
         g_assert_true(load(DDP, cases[i].sets, &spec, &message));
         spec_notes(&spec, notes);
         for (guint k = 0; k < notes->len; k++)
-            told |= strstr(notes->pdata[k], "hooks_reduce_unsharded=false") != NULL;
+            told |= strstr(notes->pdata[k], "reductions=as-asked") != NULL;
         g_assert_cmpint(told, ==, cases[i].told);
         steps[i] = step_s(DDP, cases[i].sets);
     }
