@@ -222,7 +222,6 @@ static GArray *plot_points(const PlanPage *page, char *const *names)
                                             .days_low = days * point->days_low / point->days,
                                             .days_high = days * point->days_high / point->days,
                                             .usd = point->usd,
-                                            .usd_fixed = page->plans[i].terms.paid_in_full,
                                             .fits = point->fits,
                                             .chosen = (int)p == page->plans[i].chosen};
             if (point->reason == NULL && !isinf(days))
@@ -242,8 +241,8 @@ static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
     const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
     const double deadline_days = page->options->deadline_s / 86400;
     if (!plot_scaling(page->spec->name, deadline_days, points, (int)list->len, &target, error) ||
-        !plot_money(page->spec->name, deadline_days, page->options->budget_usd, points, (int)list->len,
-                    &target, error))
+        !plot_cost(page->spec->name, deadline_days, page->options->budget_usd, points, (int)list->len,
+                   &target, error))
         return false;
     for (guint i = 0; i < files->len; i++)
         cli_note(args->common.quiet, "orrery: wrote %s", (const char *)g_ptr_array_index(files, i));

@@ -111,7 +111,6 @@ typedef struct PlotScalingPoint {
     double days, mfu;
     double days_low, days_high; /* 0: no interval */
     double usd;                 /* 0: no price */
-    bool usd_fixed;             /* it does not go with the days */
     bool fits, chosen;
 } PlotScalingPoint;
 
@@ -119,9 +118,9 @@ typedef struct PlotScalingPoint {
 bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoint *points, int count,
                   const PlotTarget *target, GError **error);
 
-/* The same days against what they cost; nothing is drawn where no machine has a price. */
-bool plot_money(const char *title, double deadline_days, double budget_usd, const PlotScalingPoint *points,
-                int count, const PlotTarget *target, GError **error);
+/* Days against money, where some point has a price; else nothing is drawn. 0: no deadline, no budget. */
+bool plot_cost(const char *title, double deadline_days, double budget_usd, const PlotScalingPoint *points,
+               int count, const PlotTarget *target, GError **error);
 
 /* A fabric as it is drawn: vertices where a layout puts them, links in straight pieces. */
 typedef struct PlotVertex {

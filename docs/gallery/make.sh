@@ -195,7 +195,7 @@ for machine in dgx-a100-80gb:A100:1.5 dgx-h100:H100:2.5 dgx-b200:B200:4.5; do
 done
 "$orrery" plan $examples/plan-sc21-175b.json --quiet --deadline "30 days" --cluster "$work/A100.json,$work/H100.json,$work/B200.json" \
     --plot "$work/cost" > /dev/null
-keep "$work/cost" money
+keep "$work/cost" cost
 "$orrery" validate scenarios/measurements/*.json --quiet --plot "$work" > /dev/null
 keep "$work" ledger
 "$orrery" plot $examples/zero_offload_10b_v100.json --what utilisation --quiet --output "$work" > /dev/null
