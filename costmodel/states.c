@@ -140,12 +140,6 @@ double cost_shard_count(const Spec *spec, const CostWeights *weights)
            weights->expert / cost_shard_degree(spec, cost_expert_replicas(spec));
 }
 
-double cost_replicated_count(const Spec *spec, const CostWeights *weights)
-{
-    return (cost_dense_replicas(spec) > 1 ? weights->dense : 0) +
-           (cost_expert_replicas(spec) > 1 ? weights->expert : 0);
-}
-
 CostStates cost_states(const Spec *spec, const CostWeights *weights)
 {
     const CostRecipe recipe = cost_recipe(spec);
@@ -165,6 +159,8 @@ CostStates cost_states(const Spec *spec, const CostWeights *weights)
 double cost_unsharded_gradient_bytes(const Spec *spec)
 {
     const double wire = cost_gradient_wire_bytes(spec);
+    if (spec->parallel.zero >= 3)
+        return wire;
     if (cost_dense_replicas(spec) <= 1 && cost_expert_replicas(spec) <= 1)
         return 0;
     return cost_reduces_each_microbatch(spec) ? wire : fmin(wire, cost_recipe(spec).gradients);
@@ -182,16 +178,10 @@ double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)
                 : framework->optimizer.optimizer_flat_bytes * cost_shard_count(spec, weights));
 }
 
-/* FSDP's gradients stay whole up to the last micro-batch of a pipeline, whether its weights go in between or not.
- * Source: torch/distributed/pipelining/stage.py, backward_maybe_with_nosync() */
-static bool sums_until_last(const Spec *spec)
-{
-    return spec->parallel.pipeline > 1 && spec->execution.framework.data_parallel.pipeline_keeps_params;
-}
-
 bool cost_keeps_gathered(const Spec *spec)
 {
-    return spec->parallel.zero == 3 && sums_until_last(spec);
+    return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
+           spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
 bool cost_shards_by_chunk(const Spec *spec)
@@ -203,7 +193,7 @@ bool cost_shards_by_chunk(const Spec *spec)
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
     return cost_shards_gradients(spec) && spec->execution.framework.data_parallel.reduce_each_microbatch &&
-           !sums_until_last(spec) && !cost_shards_by_chunk(spec);
+           !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
 bool cost_overlaps_grad_reduce(const Spec *spec)

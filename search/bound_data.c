@@ -312,7 +312,7 @@ static void fill_offloaded_states(const SearchWorker *worker, int rank, const Co
 static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     const CostWeights weights = rank_weights(worker, rank);
-    const double count = cost_replicated_count(&worker->spec, &weights);
+    const double count = cost_weights_count(&weights);
     const CostStates states = cost_states(&worker->spec, &weights);
     if (spec_offloads_states(&worker->spec.offload)) {
         fill_offloaded_states(worker, rank, &states, data);

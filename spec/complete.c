@@ -1,5 +1,4 @@
-/* spec/complete.c - what a scenario leaves out and other fields decide: heads, degrees, schedule, the framework's
- * number formats. */
+/* spec/complete.c - what a scenario leaves out and other fields decide: heads, degrees, schedule, number formats. */
 #include "spec/complete.h"
 
 #include <math.h>

@@ -6,36 +6,6 @@
 
 #define EXAMPLE "scenarios/examples/gpt3-175b.json"
 
-/* Days against money where the GPUs have a price, and no such picture where they have none. */
-static void test_plan_cost(void)
-{
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (gnuplot == NULL) {
-        g_test_skip("gnuplot is not installed");
-        return;
-    }
-    char *folder = cli_scratch_new();
-    CliRun run = cli_run(folder, CLI_WORDS("plan", "plan-sc21-175b", "--gpus", "512,1024", "--plot", "p",
-                                           "--quiet", "--set", "cluster.usd_per_gpu_hour=2"));
-    cli_assert_done(&run, "plan --plot");
-    g_autofree char *csv = cli_contents(folder, "p/cost.csv");
-    g_auto(GStrv) rows = g_strsplit(csv, "\n", -1);
-    g_assert_cmpstr(rows[0], ==, "series,name,gpus,money,days,days_low,days_high,answer");
-    g_auto(GStrv) cells = g_strsplit(rows[1], ",", -1);
-    const double money = g_ascii_strtod(cells[3], NULL) * 1e6, days = g_ascii_strtod(cells[4], NULL);
-    g_assert_cmpfloat_with_epsilon(money / (days * 24 * 512 * 2), 1, 1e-4);
-    g_assert_cmpfloat(g_ascii_strtod(cells[5], NULL), <, days);
-    g_assert_cmpfloat(g_ascii_strtod(cells[6], NULL), >, days);
-    g_assert_cmpuint(png_size(folder, "p/cost.png", 0), ==, 1200);
-    cli_run_clear(&run);
-    run = cli_run(folder, CLI_WORDS("plan", "plan-sc21-175b", "--gpus", "512", "--plot", "q", "--quiet"));
-    cli_assert_done(&run, "plan --plot without a price");
-    g_autofree char *none = g_build_filename(folder, "q", "cost.png", NULL);
-    g_assert_false(g_file_test(none, G_FILE_TEST_EXISTS));
-    cli_run_clear(&run);
-    cli_scratch_free(folder);
-}
-
 /* Those of a campaign, and what a scenario lacks for one. */
 static void test_plot_campaign(void)
 {
@@ -278,6 +248,36 @@ static void test_plot_without_gnuplot(void)
     g_assert_true(g_str_has_suffix(said, "status 2\n"));
     g_autofree char *plots = g_build_filename(folder, "p", NULL);
     g_assert_cmpint(cli_count_files(plots), ==, 0);
+    cli_scratch_free(folder);
+}
+
+/* Days against money where the GPUs have a price, and no such picture where they have none. */
+static void test_plan_cost(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("plan", "plan-sc21-175b", "--gpus", "512,1024", "--plot", "p",
+                                           "--quiet", "--set", "cluster.usd_per_gpu_hour=2"));
+    cli_assert_done(&run, "plan --plot");
+    g_autofree char *csv = cli_contents(folder, "p/cost.csv");
+    g_auto(GStrv) rows = g_strsplit(csv, "\n", -1);
+    g_assert_cmpstr(rows[0], ==, "series,name,gpus,money,days,days_low,days_high,answer");
+    g_auto(GStrv) cells = g_strsplit(rows[1], ",", -1);
+    const double money = g_ascii_strtod(cells[3], NULL) * 1e6, days = g_ascii_strtod(cells[4], NULL);
+    g_assert_cmpfloat_with_epsilon(money / (days * 24 * 512 * 2), 1, 1e-4);
+    g_assert_cmpfloat(g_ascii_strtod(cells[5], NULL), <, days);
+    g_assert_cmpfloat(g_ascii_strtod(cells[6], NULL), >, days);
+    g_assert_cmpuint(png_size(folder, "p/cost.png", 0), ==, 1200);
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plan", "plan-sc21-175b", "--gpus", "512", "--plot", "q", "--quiet"));
+    cli_assert_done(&run, "plan --plot without a price");
+    g_autofree char *none = g_build_filename(folder, "q", "cost.png", NULL);
+    g_assert_false(g_file_test(none, G_FILE_TEST_EXISTS));
+    cli_run_clear(&run);
     cli_scratch_free(folder);
 }
 
