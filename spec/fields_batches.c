@@ -5,9 +5,8 @@
 static const SpecField batches_fields[] = {
     SPEC_F_INT(SpecBatches, global_batch, 1, 1e9, NULL, SPEC_FIELD_REQUIRED, "Sequences of a step."),
     SPEC_F_INT(SpecBatches, by, 0, 1e9, "0", 0,
-               "The batch grows by so many sequences up to that of the next entry, or the run's own, each "
-               "size for as "
-               "many sequences, as Megatron-LM's --rampup-batch-size; 0: it stays."),
+               "Sequences by which the batch grows until the next entry's size, or the run's own. Each size "
+               "lasts equally many sequences (Megatron-LM's --rampup-batch-size). 0: it stays."),
     SPEC_F_INT(SpecBatches, sequence_length, 0, 1e9, "0", 0, "Tokens of a sequence; 0: the run's own."),
     SPEC_F_DOUBLE(SpecBatches, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0, "Tokens that it lasts."),
     SPEC_F_DOUBLE(SpecBatches, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0, "Or sequences that it lasts."),

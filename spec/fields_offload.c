@@ -16,8 +16,8 @@ static const SpecField host_fields[] = {
         SpecHost, core_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1e6, 1e12, "1e10", 0,
         "Rate at which one core moves memory: its outstanding cache lines over the memory's latency."),
     SPEC_F_DOUBLE(SpecHost, launch_frac, ORR_UNIT_FRAC, 0.01, 10, "1", 0,
-                  "Speed of one core at launching kernels and at the Python of frameworks, over that of the "
-                  "x86 hosts on which recipes were measured: all their host times are divided by it."),
+                  "Speed of one core at launching kernels and at Python, over that of the x86 hosts on which "
+                  "recipes were measured. Host times of recipes are divided by it."),
     SPEC_F_INT(SpecHost, gpus_per_pcie_root, 1, 64, "1", 0,
                "GPUs that share one port of the processor: copies of all at once share its rate."),
     SPEC_F_DOUBLE(SpecHost, pcie_root_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,

@@ -44,10 +44,12 @@ static const SpecField role_fields[] = {
                "Nodes of its own, beside those of the scenario; without them the role shares others' GPUs."),
     SPEC_F_NAME(SpecRole, with, "\"\"",
                 "Role whose GPUs it shares; without it and without nodes, the scenario's."),
-    SPEC_F_BOOL(SpecRole, scalar_head, "false", 0,
-                "Its head returns one number a token in place of logits: a critic, or a model of rewards."),
-    SPEC_F_BOOL(SpecRole, offloaded, "false", 0,
-                "Its weights and states rest in the host's memory while others work, and are copied back."),
+    SPEC_F_BOOL(
+        SpecRole, scalar_head, "false", 0,
+        "The role's head returns one number a token in place of logits: a critic, or a model of rewards."),
+    SPEC_F_BOOL(
+        SpecRole, offloaded, "false", 0,
+        "The role's weights and states rest in the host's memory while others work, and are copied back."),
     SPEC_F_WORD(
         SpecRole, host_memory, &words_host, "\"kept\"", 0,
         "Of what is offloaded: buffers that are \"kept\" and pinned, copied at the rate of the host's "
