@@ -199,7 +199,8 @@ static void keep_done(const GArray *fields, GArray *rows)
 /* What is asked, so that rows of another question, version or preset are never taken for this one's. */
 static char *question_hash(const ApiSweepAsk *ask, const OrrJson *scenario)
 {
-    g_autofree char *text = orr_json_dump(scenario), **values = values_of(ask->fields, 0), *runs = NULL;
+    g_autofree char *text = orr_json_dump(scenario), *runs = NULL;
+    g_auto(GStrv) values = values_of(ask->fields, 0);
     g_autoptr(GPtrArray) sets = sets_of(ask, values);
     g_autoptr(GString) all = g_string_new(text);
     g_autofree Spec *spec = g_new0(Spec, 1);
