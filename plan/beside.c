@@ -1,5 +1,6 @@
 /* plan/beside.c - several plans as one table: days, dollars, megawatts, each with its interval, and why one drops out. */
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "plan/plan_question.h"
@@ -7,10 +8,15 @@
 
 enum { LABEL_COLUMN = 14 };
 
+/* How a figure of a point is written; OPTIONAL ones have a column where some machine has them. */
+typedef enum { WHOLE, TENTHS, DIGITS, PERCENT, STEP, WITH_INTERVAL, MONEY } Form;
+
 typedef struct Column {
     const char *header;
-    bool (*told)(const PlanPoint *point); /* NULL: always */
-    void (*cell)(const Plan *plan, const PlanPoint *point, char *text);
+    size_t offset; /* of a double in PlanPoint */
+    double scale;
+    Form form;
+    bool optional; /* 0: not told */
 } Column;
 
 static const PlanPoint *answer_of(const Plan *plan)
@@ -36,136 +42,74 @@ static void with_interval(char *text, const PlanPoint *point, double value, bool
         g_strlcpy(text, middle, ORR_TEXT_SIZE);
 }
 
-static void gpus_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    report_page_whole(text, point->gpus);
-}
-
-static bool has_racks(const PlanPoint *point)
-{
-    return point->racks > 0;
-}
-
-static void racks_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    g_snprintf(text, ORR_TEXT_SIZE, "%.1f", point->racks);
-}
-
-static bool has_power(const PlanPoint *point)
-{
-    return point->power_w > 0;
-}
-
-static void power_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    g_snprintf(text, ORR_TEXT_SIZE, "%.4g", point->power_w * 1e-6);
-}
-
-static void step_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    plan_step_text(text, point->step_s);
-}
-
-static void mfu_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    g_snprintf(text, ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
-}
-
-static void days_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    g_snprintf(text, ORR_TEXT_SIZE, "%.1f", point->days);
-}
-
-static bool has_effective(const PlanPoint *point)
-{
-    return point->effective.told;
-}
-
-static void effective_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    with_interval(text, point, point->effective.days, false);
-}
-
-static void hours_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    report_page_whole(text, point->gpu_hours);
-}
-
-static bool has_usd(const PlanPoint *point)
-{
-    return point->usd > 0;
-}
-
-static void usd_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    if (plan->terms.paid_in_full)
-        report_page_whole(text, point->usd);
-    else
-        with_interval(text, point, point->usd, true);
-}
-
-static bool has_committed(const PlanPoint *point)
-{
-    return point->committed_usd > 0;
-}
-
-static void committed_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    report_page_whole(text, point->committed_usd);
-}
-
-static bool has_kwh(const PlanPoint *point)
-{
-    return point->kwh > 0;
-}
-
-static void kwh_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    report_page_whole(text, point->kwh);
-}
-
-static bool has_co2(const PlanPoint *point)
-{
-    return point->co2_kg > 0;
-}
-
-static void co2_cell(const Plan *plan, const PlanPoint *point, char *text)
-{
-    (void)plan;
-    g_snprintf(text, ORR_TEXT_SIZE, "%.4g", point->co2_kg / 1000);
-}
+#define COLUMN(header, member, scale, form, optional)                                                        \
+    {                                                                                                        \
+        header, offsetof(PlanPoint, member), scale, form, optional                                           \
+    }
 
 static const Column columns[] = {
-    {"GPUs", NULL, gpus_cell},
-    {"racks", has_racks, racks_cell},
-    {"MW", has_power, power_cell},
-    {"step", NULL, step_cell},
-    {"MFU", NULL, mfu_cell},
-    {"days", NULL, days_cell},
-    {"effective", has_effective, effective_cell},
-    {"GPU-hours", NULL, hours_cell},
-    {"USD", has_usd, usd_cell},
-    {"commits USD", has_committed, committed_cell},
-    {"kWh", has_kwh, kwh_cell},
-    {"t CO2", has_co2, co2_cell},
+    COLUMN("racks", racks, 1, TENTHS, true),
+    COLUMN("MW", power_w, 1e-6, DIGITS, true),
+    COLUMN("step", step_s, 1, STEP, false),
+    COLUMN("MFU", mfu, 100, PERCENT, false),
+    COLUMN("days", days, 1, TENTHS, false),
+    COLUMN("effective", effective.days, 1, WITH_INTERVAL, true),
+    COLUMN("GPU-hours", gpu_hours, 1, WHOLE, false),
+    COLUMN("USD", usd, 1, MONEY, true),
+    COLUMN("commits USD", committed_usd, 1, WHOLE, true),
+    COLUMN("kWh", kwh, 1, WHOLE, true),
+    COLUMN("t CO2", co2_kg, 1e-3, DIGITS, true),
 };
+
+static double value_of(const Column *column, const PlanPoint *point)
+{
+    double value;
+    memcpy(&value, (const char *)point + column->offset, sizeof value);
+    return value;
+}
+
+static bool told(const Column *column, const PlanPoint *point)
+{
+    return point != NULL && (!column->optional || value_of(column, point) > 0);
+}
+
+static void write_cell(const Column *column, const Plan *plan, const PlanPoint *point, char *text)
+{
+    const double value = value_of(column, point) * column->scale;
+    switch (column->form) {
+    case WHOLE:
+        report_page_whole(text, value);
+        break;
+    case TENTHS:
+        g_snprintf(text, ORR_TEXT_SIZE, "%.1f", value);
+        break;
+    case DIGITS:
+        g_snprintf(text, ORR_TEXT_SIZE, "%.4g", value);
+        break;
+    case PERCENT:
+        g_snprintf(text, ORR_TEXT_SIZE, "%.1f %%", value);
+        break;
+    case STEP:
+        plan_step_text(text, value);
+        break;
+    case WITH_INTERVAL:
+        with_interval(text, point, value, false);
+        break;
+    case MONEY:
+        if (plan->terms.paid_in_full)
+            report_page_whole(text, value);
+        else
+            with_interval(text, point, value, true);
+        break;
+    }
+}
 
 static bool column_told(const PlanPage *page, const Column *column)
 {
-    bool told = column->told == NULL;
-    for (int i = 0; i < page->count && !told; i++)
-        told = answer_of(&page->plans[i]) != NULL && column->told(answer_of(&page->plans[i]));
-    return told;
+    bool any = !column->optional;
+    for (int i = 0; i < page->count && !any; i++)
+        any = told(column, answer_of(&page->plans[i]));
+    return any;
 }
 
 /* "reserved 1 year is cheaper than by the hour from 243 days of use on": the machine by the hour goes before. */
@@ -203,29 +147,30 @@ static void write_dropped(const PlanPage *page, GString *out)
 
 void plan_write_beside(const PlanPage *page, GString *out)
 {
-    const char *headers[G_N_ELEMENTS(columns) + 1] = {"machine"};
+    enum { FIRST = 2 }; /* behind the machine and its GPUs */
+    const char *headers[G_N_ELEMENTS(columns) + FIRST] = {"machine", "GPUs"};
     const Column *shown[G_N_ELEMENTS(columns)];
     int count = 0;
     for (gsize c = 0; c < G_N_ELEMENTS(columns); c++)
         if (column_told(page, &columns[c])) {
-            shown[count] = &columns[c];
-            headers[++count] = columns[c].header;
+            headers[FIRST + count] = columns[c].header;
+            shown[count++] = &columns[c];
         }
     g_string_append(out, "\nSide by side\n");
-    OrrTable *table = orr_table_new(headers, count + 1);
+    OrrTable *table = orr_table_new(headers, FIRST + count);
     for (int i = 0; i < page->count; i++) {
         const Plan *plan = &page->plans[i];
         const PlanPoint *point = answer_of(plan);
-        char cell[G_N_ELEMENTS(columns)][ORR_TEXT_SIZE] = {{0}};
+        char gpus[ORR_TEXT_SIZE] = "none", cell[G_N_ELEMENTS(columns)][ORR_TEXT_SIZE] = {{0}};
         g_autofree char *name = plan_name(plan);
-        const char *cells[G_N_ELEMENTS(columns) + 1] = {name};
+        const char *cells[G_N_ELEMENTS(columns) + FIRST] = {name, gpus};
+        if (point != NULL)
+            report_page_whole(gpus, point->gpus);
         for (int c = 0; c < count; c++) {
-            if (point != NULL && (shown[c]->told == NULL || shown[c]->told(point)))
-                shown[c]->cell(plan, point, cell[c]);
-            cells[c + 1] = cell[c];
+            if (told(shown[c], point))
+                write_cell(shown[c], plan, point, cell[c]);
+            cells[FIRST + c] = cell[c];
         }
-        if (point == NULL)
-            g_strlcpy(cell[0], "none", ORR_TEXT_SIZE);
         orr_table_row(table, cells);
     }
     report_page_table(table, out, 2);
