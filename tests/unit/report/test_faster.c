@@ -162,10 +162,11 @@ static bool load_node(const char *cluster, const char *layout, Spec *spec)
     g_assert_no_error(error);
     const bool ok = spec_load_json(orr_json_root(doc), cluster, sets, false, spec, NULL, &error);
     orr_json_free(doc);
-    /* where launches bind, order is not held: hosts that launch slowly (Grace), a wafer that launches nothing */
-    if (strcmp(cluster, "cs2-memoryx") == 0 ||
-        (spec->cluster.host.launch_frac > 0 && spec->cluster.host.launch_frac < 1))
+    if (strcmp(cluster, "cs2-memoryx") ==
+        0) /* a wafer launches no kernels; where launches bind, order is not held */
         spec->execution.framework.host.kernel_host_s = 0;
+    /* nor where a slow host makes them bind: all launch as fast as the hosts of recipes */
+    spec->cluster.host.launch_frac = 1;
     return ok;
 }
 
