@@ -221,10 +221,14 @@ static bool check_batch(const Check *check)
         g_autofree char *list = spec_check_divisors(global);
         return spec_check_fail(
             check,
-            "training.global_batch: %d cannot be dealt to %d data-parallel ranks; give a multiple of "
+            "training.global_batch: %d%s cannot be dealt to %d data-parallel ranks; give a multiple of "
             "%d, or a "
             "parallel.data that divides it (%s)",
-            global, data, data, list);
+            global,
+            check->spec->workload.given
+                ? " (prompts x samples_per_prompt of workload.generation / workload.mini_batches)"
+                : "",
+            data, data, list);
     }
     if (!spec_check_known(micro) || global % micro == 0) {
         const int share = spec_check_known(data) ? global / data : 0;

@@ -330,12 +330,32 @@ static bool generates(const SpecWorkload *workload, int role)
     return false;
 }
 
-bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const char *where, Spec *ret_spec,
-                    SpecSource *ret_source, GError **error)
+/* What a role's scenario is loaded with, beside what it says. */
+static GPtrArray *role_sets(const Spec *spec, int role, int tensor, bool has_engine)
 {
     const SpecWorkload *workload = &spec->workload;
     const SpecRole *own = &workload->role[role];
-    const int host = spec_role_host(workload, role);
+    const int host = spec_role_host(workload, role),
+              nodes = host >= 0 ? workload->role[host].nodes : spec->cluster.nodes;
+    GPtrArray *sets = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(sets, g_strdup_printf("cluster.nodes=%d", nodes));
+    g_ptr_array_add(sets, g_strdup_printf("training.global_batch=%d", spec->cluster.gpus_per_node * nodes));
+    g_ptr_array_add(sets, g_strdup_printf("training.sequence_length=%d", spec->training.sequence_length));
+    g_ptr_array_add(sets, g_strdup("training.micro_batch=1"));
+    if (own->scalar_head)
+        g_ptr_array_add(sets, g_strdup("model.scalar_head=true"));
+    else if (generates(workload, role) && !has_engine)
+        g_ptr_array_add(sets, g_strdup_printf("execution.framework=%s", workload->generation.engine));
+    if (tensor > 0)
+        g_ptr_array_add(sets, g_strdup_printf("parallel.tensor=%d", tensor));
+    g_ptr_array_add(sets, NULL);
+    return sets;
+}
+
+bool spec_load_role(const Spec *spec, const SpecSource *source, int role, int tensor, const char *where,
+                    Spec *ret_spec, SpecSource *ret_source, GError **error)
+{
+    const SpecRole *own = &spec->workload.role[role];
     OrrJsonDoc *doc = orr_json_parse(source->resolved, strlen(source->resolved), where, error);
     OrrJsonDoc *part = doc != NULL && own->scenario != NULL
                            ? orr_json_parse(own->scenario, strlen(own->scenario), where, error)
@@ -347,24 +367,10 @@ bool spec_load_role(const Spec *spec, const SpecSource *source, int role, const 
     orr_json_remove(doc, "workload");
     if (part != NULL)
         put_role(doc, orr_json_root(part));
-    g_autofree char *nodes =
-        g_strdup_printf("cluster.nodes=%d", host >= 0 ? workload->role[host].nodes : spec->cluster.nodes);
-    g_autofree char *batch = g_strdup_printf(
-        "training.global_batch=%d",
-        spec->cluster.gpus_per_node * (host >= 0 ? workload->role[host].nodes : spec->cluster.nodes));
-    g_autofree char *length = g_strdup_printf("training.sequence_length=%d", spec->training.sequence_length);
-    const bool engine = generates(workload, role) &&
-                        (part == NULL || orr_json_member(orr_json_root(part), "execution") == NULL);
-    g_autofree char *framework = g_strdup_printf("execution.framework=%s", workload->generation.engine);
-    const char *const sets[] = {nodes,
-                                batch,
-                                length,
-                                "training.micro_batch=1",
-                                own->scalar_head ? "model.scalar_head=true"
-                                : engine         ? framework
-                                                 : NULL,
-                                NULL};
-    const bool ok = load(doc, where, source->folder, sets, false, ret_spec, ret_source, error);
+    const bool has_engine = part != NULL && orr_json_member(orr_json_root(part), "execution") != NULL;
+    g_autoptr(GPtrArray) sets = role_sets(spec, role, tensor, has_engine);
+    const bool ok = load(doc, where, source->folder, (const char *const *)sets->pdata, false, ret_spec,
+                         ret_source, error);
     orr_json_free(part);
     orr_json_free(doc);
     return ok;

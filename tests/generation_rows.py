@@ -7,6 +7,8 @@ the fastest that fits is taken. Prints errors of tokens a second by source, and 
 """
 import json, os, subprocess, sys, tempfile
 
+SCENARIOS = os.environ.get("ORRERY_SCENARIOS") or os.path.join(os.path.dirname(__file__), "..", "scenarios")
+
 MODELS = {"Llama 4 Scout": "llama4-scout-109b", "Llama 4 Maverick": "llama4-maverick-400b", "Qwen3-235B-A22B": "qwen3-235b-a22b",
           "DeepSeek R1 0528": "deepseek-v3", "GPT-OSS 120B": "gpt-oss-120b", "GPT-OSS 20B": "gpt-oss-20b",
           "Llama-2-70B-chat": "llama2-70b", "Mixtral-8x7B-Instruct": "mixtral-8x7b", "Llama-3.1-405B-Instruct": "llama3-405b",
@@ -47,7 +49,7 @@ def scenario(row, tensor, expert, gpus):
            "parallel": {"tensor": tensor, "expert": expert, "data": gpus // tensor},
            "execution": {"framework": {"preset": framework, "engine": {"cache_dtype": cache}}}}
     if row["gpu"] in GRACE:
-        with open(os.path.join(os.environ["ORRERY_SCENARIOS"], "clusters", GRACE[row["gpu"]] + ".json"), encoding="utf-8") as file:
+        with open(os.path.join(SCENARIOS, "clusters", GRACE[row["gpu"]] + ".json"), encoding="utf-8") as file:
             out["cluster"]["host"] = {"launch_frac": json.load(file)["host"]["launch_frac"]}
     if row["source_group"].startswith("trtllm"):
         out["execution"]["framework"]["engine"]["pads_batches"] = True  # cuda_graph_config of the pages
@@ -103,6 +105,8 @@ def ask(binary, row, layout):
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     binary, path = sys.argv[1:3]
     rows = json.load(open(path))
     errors, skipped, groups = [], {}, {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Published steps of reinforcement learning beside what orrery predicts: rl_rows.py ORRERY [ROWS.json].
+"""Published steps of reinforcement learning beside what orrery predicts: rl_rows.py ORRERY [--scenario ID].
 
 Reads rows of $ORRERY_SHARED/reference/posttraining/rl.json whose lengths are known, writes each as a scenario, and prints
 measured and predicted seconds of the step and its phases. What the source leaves open is said in ASSUMED below, and is the
@@ -168,9 +168,13 @@ def scenario_of(row):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     orrery = sys.argv[1]
     path = os.path.join(os.environ.get("ORRERY_SHARED", ""), "reference/posttraining/rl.json")
     only = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--scenario" else None
+    if not os.path.exists(path):
+        sys.exit(f"rl_rows.py: {path}: no such file; ORRERY_SHARED names the folder of reference data")
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
     errors = {"step_s": [], "generation_s": [], "logprob_s": [], "update_s": []}

@@ -84,12 +84,13 @@ static void fill_parts(const Asking *asking)
 }
 
 /* A role as a scenario; what it points to is held by `source`. */
-static Spec *load_role(const Spec *spec, const SpecSource *source, int row, OrrArena *arena, GError **error)
+static Spec *load_role(const Spec *spec, const SpecSource *source, int row, int tensor, OrrArena *arena,
+                       GError **error)
 {
     g_autofree char *where = g_strdup_printf("workload.roles.%s", spec->workload.role[row].name);
     Spec *role = ORR_ARENA_NEW(arena, Spec, 1);
     SpecSource own = {0};
-    if (!spec_load_role(spec, source, row, where, role, &own, error))
+    if (!spec_load_role(spec, source, row, tensor, where, role, &own, error))
         return NULL;
     for (guint i = 0; own.texts != NULL && i < own.texts->len; i++)
         g_ptr_array_add(source->texts, g_ref_string_acquire(own.texts->pdata[i]));
@@ -101,11 +102,22 @@ const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena
 {
     const Spec **roles = ORR_ARENA_NEW(arena, const Spec *, SPEC_MOST_ROLES);
     for (int i = 0; i < spec->workload.role_count; i++) {
-        roles[i] = load_role(spec, source, i, arena, error);
+        roles[i] = load_role(spec, source, i, 0, arena, error);
         if (roles[i] == NULL)
             return NULL;
     }
     return roles;
+}
+
+const Spec **workload_roles_at(const Spec *spec, const SpecSource *source, const Spec *const *roles,
+                               int tensor, OrrArena *arena, GError **error)
+{
+    const int generator = workload_generator(&spec->workload);
+    const Spec **changed = ORR_ARENA_NEW(arena, const Spec *, SPEC_MOST_ROLES);
+    memcpy(changed, roles, (size_t)spec->workload.role_count * sizeof *roles);
+    if (roles[generator]->parallel.tensor != tensor)
+        changed[generator] = load_role(spec, source, generator, tensor, arena, error);
+    return changed[generator] != NULL ? changed : NULL;
 }
 
 /* The role on the nodes of a split; NULL where its layout does not divide them. */
@@ -117,8 +129,6 @@ static Spec *resized(const Asking *asking, int row)
     *spec = *split->roles[row];
     host_of(asking, row, &nodes);
     spec->cluster.nodes = nodes;
-    if (row == workload_generator(asking->asked))
-        spec->parallel.tensor = split->tensor;
     const int layout = spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
     spec->parallel.data = spec_gpus(spec) / layout;
     if (spec->parallel.data >= 1 && spec_gpus(spec) % layout == 0)
@@ -134,9 +144,9 @@ static Spec *role_spec(const Asking *asking, int row)
     WorkloadRole *role = &asking->workload->role[row];
     if (role->spec != NULL)
         return (Spec *)(uintptr_t)role->spec;
-    Spec *spec = asking->split != NULL
-                     ? resized(asking, row)
-                     : load_role(asking->workload->spec, asking->source, row, asking->arena, asking->error);
+    Spec *spec = asking->split != NULL ? resized(asking, row)
+                                       : load_role(asking->workload->spec, asking->source, row, 0,
+                                                   asking->arena, asking->error);
     if (spec == NULL)
         return NULL;
     role->spec = spec;
@@ -458,7 +468,6 @@ int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GEr
     g_autofree Spec *role = g_new(Spec, 1);
     *role = *split->roles[row];
     role->cluster.nodes = split->apart > 0 ? split->apart : split->nodes;
-    role->parallel.tensor = split->tensor;
     sequences_of(asked, &sequences);
     const bool streams = asked->in_flight && asked->staleness_steps > 0;
     return rollout_ask(role, asked, &sequences, streams, &answer, error) ? sim_ps(answer.seconds) : 0;

@@ -216,28 +216,28 @@ static void row(OrrTable *table, const WorkloadExplanation *explanation, const c
 
 static void text_without(const WorkloadExplanation *explanation, GString *out)
 {
-    static const char *const headers[] = {"without", "a step", "", ""};
+    static const char *const headers[] = {"without", "step", "change"};
     const Workload *workload = explanation->workload;
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int k = 0; k < workload->phase_count; k++)
         if (workload->phase[k].ps > 0)
-            row(table, explanation, workload->phase[k].phase->name, explanation->without_ps[k], "");
+            row(table, explanation, workload->phase[k].phase->name, explanation->without_ps[k], NULL);
     if (explanation->even_ps > 0)
-        row(table, explanation, "(all answers as long as the mean)", explanation->even_ps, "");
+        row(table, explanation, "(all answers as long as the mean)", explanation->even_ps, NULL);
     report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
 static void text_changes(const WorkloadExplanation *explanation, GString *out)
 {
-    static const char *const headers[] = {"--set", "a step", "", ""};
+    static const char *const headers[] = {"--set", "step", "change", "memory"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     int shown = 0;
     for (int i = 0; i < explanation->count && shown < MOST_SHOWN; i++) {
         const WorkloadChange *change = &explanation->change[i];
         if (gain(explanation, change->step_ps) < 0.001)
             break;
-        row(table, explanation, change->set, change->step_ps, change->fits ? "" : "does not fit");
+        row(table, explanation, change->set, change->step_ps, change->fits ? "fits" : "does not fit");
         shown++;
     }
     if (shown > 0)

@@ -34,32 +34,89 @@ static int by_bound(const void *a, const void *b)
     return x->nodes != y->nodes ? x->nodes - y->nodes : x->tensor - y->tensor;
 }
 
+/* Each degree of tensor ranks where answers are written is loaded once: what a layout leaves open follows from it. */
+typedef struct Degree {
+    int tensor;
+    const Spec *const *roles; /* NULL: the layout cannot be */
+} Degree;
+
+enum { MOST_DEGREES = 16 };
+
+typedef struct Search {
+    const Spec *spec;
+    const SpecSource *source;
+    Degree degree[MOST_DEGREES];
+    int degree_count;
+    OrrArena *arena; /* of the roles */
+    GError **first;  /* why the first split is refused */
+} Search;
+
+static GError **unless_known(GError **first)
+{
+    return *first == NULL ? first : NULL;
+}
+
+static void load_degree(Search *search, const Spec *const *roles, int tensor)
+{
+    Degree *degree = &search->degree[search->degree_count++];
+    degree->tensor = tensor;
+    degree->roles = workload_roles_at(search->spec, search->source, roles, tensor, search->arena,
+                                      unless_known(search->first));
+}
+
+/* Powers of two within a node, and the scenario's own degree where that is none. */
+static bool load_degrees(Search *search, GError **error)
+{
+    const Spec *const *roles =
+        (const Spec *const *)workload_roles(search->spec, search->source, search->arena, error);
+    if (roles == NULL)
+        return false;
+    const Spec *role = roles[workload_generator(&search->spec->workload)];
+    bool own = false;
+    for (int tensor = 1; tensor <= role->cluster.gpus_per_node && search->degree_count + 1 < MOST_DEGREES;
+         tensor *= 2) {
+        if (role->cluster.gpus_per_node % tensor != 0)
+            continue;
+        load_degree(search, roles, tensor);
+        own |= tensor == role->parallel.tensor;
+    }
+    if (!own)
+        load_degree(search, roles, role->parallel.tensor);
+    return true;
+}
+
+/* The split with its bound; false: no room for an answer. */
+static bool bound_row(const Search *search, const Degree *degree, SplitRow *row)
+{
+    const Spec *spec = search->spec;
+    const WorkloadSplit split = {.roles = degree->roles, .nodes = row->nodes, .apart = row->apart};
+    const int64_t generation_ps =
+        degree->roles != NULL ? workload_generation_ps(spec, &split, unless_known(search->first)) : 0;
+    if (generation_ps <= 0)
+        return false;
+    const double gpus = (double)row->nodes * spec->cluster.gpus_per_node;
+    const int64_t training_ps =
+        sim_ps(least_flops(spec, degree->roles) / (gpus * cost_peak_flops_per_s(spec)));
+    const bool ahead = row->apart > 0 && spec->workload.staleness_steps > 0;
+    row->bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
+    return true;
+}
+
 /* Every split with its bound; those with no room for an answer are left out. */
-static GArray *all_splits(const Spec *spec, const Spec *const *roles, Splits *splits, GError **first)
+static GArray *all_splits(const Search *search, Splits *splits)
 {
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(SplitRow));
-    const Spec *role = roles[workload_generator(&spec->workload)];
-    const double flops = least_flops(spec, roles), peak = cost_peak_flops_per_s(spec);
     for (int apart = 0; apart < splits->nodes; apart++)
-        for (int tensor = 1; tensor <= role->cluster.gpus_per_node; tensor *= 2) {
-            SplitRow row = {.nodes = splits->nodes - apart, .apart = apart, .tensor = tensor};
-            const WorkloadSplit split = {
-                .roles = roles, .nodes = row.nodes, .apart = apart, .tensor = tensor};
+        for (int i = 0; i < search->degree_count; i++) {
+            SplitRow row = {.nodes = splits->nodes - apart,
+                            .apart = apart,
+                            .tensor = search->degree[i].tensor,
+                            .degree = i};
             splits->space++;
-            if (role->model.heads % tensor != 0 || role->cluster.gpus_per_node % tensor != 0) {
+            if (bound_row(search, &search->degree[i], &row))
+                g_array_append_val(rows, row);
+            else
                 splits->refused++;
-                continue;
-            }
-            const int64_t generation_ps = workload_generation_ps(spec, &split, *first == NULL ? first : NULL);
-            if (generation_ps <= 0) {
-                splits->refused++;
-                continue;
-            }
-            const double gpus = (double)row.nodes * spec->cluster.gpus_per_node;
-            const int64_t training_ps = sim_ps(flops / (gpus * peak));
-            const bool ahead = apart > 0 && spec->workload.staleness_steps > 0;
-            row.bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
-            g_array_append_val(rows, row);
         }
     qsort(rows->data, rows->len, sizeof(SplitRow), by_bound);
     return rows;
@@ -79,14 +136,15 @@ static void keep(Splits *splits, int top, const SplitRow *row)
 }
 
 /* False: this split is refused, as one whose layout does not divide its GPUs. */
-static bool ask_split(const Spec *spec, const SpecSource *source, const Spec *const *roles, OrrArena *arena,
-                      SplitRow *row, GError **first)
+static bool ask_split(const Search *search, OrrArena *arena, SplitRow *row)
 {
+    const Spec *spec = search->spec;
     const WorkloadSplit split = {
-        .roles = roles, .nodes = row->nodes, .apart = row->apart, .tensor = row->tensor};
+        .roles = search->degree[row->degree].roles, .nodes = row->nodes, .apart = row->apart};
     const WorkloadAsk ask = {.split = &split};
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    if (!workload_ask(spec, source, &ask, arena, workload, *first == NULL ? first : NULL) || !workload->fits)
+    if (!workload_ask(spec, search->source, &ask, arena, workload, unless_known(search->first)) ||
+        !workload->fits)
         return false;
     row->step_ps = workload->step_ps;
     row->tokens_per_s = workload->tokens_per_s;
@@ -97,22 +155,22 @@ static bool ask_split(const Spec *spec, const SpecSource *source, const Spec *co
     return true;
 }
 
-static void search(const Spec *spec, const SpecSource *source, const Spec *const *roles, int top,
-                   Splits *splits, GError **first)
+static void ask_all(const Search *search, int top, Splits *splits)
 {
     OrrArena *arena = orr_arena_new();
-    GArray *rows = all_splits(spec, roles, splits, first);
+    GArray *rows = all_splits(search, splits);
     for (guint i = 0; i < rows->len; i++) {
         SplitRow *row = &g_array_index(rows, SplitRow, i);
         if (splits->row_count == top && row->bound_ps >= splits->row[top - 1].step_ps) {
             splits->pruned = (int)(rows->len - i);
             break;
         }
-        splits->asked++;
-        if (ask_split(spec, source, roles, arena, row, first))
+        if (ask_split(search, arena, row)) {
+            splits->asked++;
             keep(splits, top, row);
-        else
+        } else {
             splits->refused++;
+        }
         orr_arena_clear(arena);
     }
     g_array_free(rows, TRUE);
@@ -138,26 +196,21 @@ bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int
     if (generator < 0)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "workload.phases: none of kind \"generate\", so there is nothing to split");
-    Splits *splits = g_new0(Splits, 1);
-    GError *first = NULL; /* why the first split is refused */
-    OrrArena *arena = orr_arena_new();
-    splits->spec = spec;
-    splits->nodes = nodes;
-    splits->gpus = splits->nodes * spec->cluster.gpus_per_node;
-    const Spec **roles = workload_roles(spec, source, arena, error);
-    bool ok = roles != NULL;
+    GError *first = NULL;
+    Search search = {.spec = spec, .source = source, .arena = orr_arena_new(), .first = &first};
+    Splits splits = {.spec = spec, .nodes = nodes, .gpus = nodes * spec->cluster.gpus_per_node};
+    bool ok = load_degrees(&search, error);
     if (ok)
-        search(spec, source, roles, CLAMP(top, 1, SPLIT_MOST_ROWS), splits, &first);
-    if (ok && splits->row_count == 0)
+        ask_all(&search, CLAMP(top, 1, SPLIT_MOST_ROWS), &splits);
+    if (ok && splits.row_count == 0)
         ok = orr_fail(error, ORR_ERROR_INPUT, "workload: none of %d splits of %d nodes can run; %s",
-                      splits->space, splits->nodes,
+                      splits.space, nodes,
                       first != NULL
                           ? first->message
                           : "none fits in memory: give the trained role more tensor or pipeline ranks");
     if (ok)
-        *ret_splits = *splits;
+        *ret_splits = splits;
     g_clear_error(&first);
-    orr_arena_free(arena);
-    g_free(splits);
+    orr_arena_free(search.arena);
     return ok;
 }

@@ -14,6 +14,7 @@ enum { SPLIT_MOST_ROWS = 20 };
 
 typedef struct SplitRow {
     int nodes, apart, tensor; /* apart 0: all GPUs do both in turn */
+    int degree;               /* row of the tensor degrees */
     int train_gpus, rollout_gpus;
     int64_t step_ps, bound_ps;
     double tokens_per_s, tokens_per_s_per_gpu;
@@ -26,8 +27,8 @@ typedef struct Splits {
     int row_count;   /* the fastest that fit, rising */
     int nodes, gpus; /* of the whole machine */
     int space;       /* splits */
-    int asked;       /* of them, in full */
-    int refused;     /* of those asked: layouts that do not divide, or memory that does not hold it */
+    int asked;       /* of them, in full and with an answer */
+    int refused;     /* layouts that do not divide, or memory that does not hold it */
     int pruned;      /* bound above what was found */
 } Splits;
 

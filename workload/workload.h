@@ -61,10 +61,9 @@ typedef struct Workload {
 
 /* Other nodes for the scenario's part and for the role that generates than the scenario says. */
 typedef struct WorkloadSplit {
-    const Spec *const *roles; /* [role_count] as they are loaded: workload_roles() */
+    const Spec *const *roles; /* [role_count] as they are loaded: workload_roles_at() */
     int nodes;                /* of the scenario's part */
     int apart;                /* of the role that generates; 0: it shares the scenario's */
-    int tensor;               /* of the role that generates */
 } WorkloadSplit;
 
 typedef struct WorkloadAsk {
@@ -74,6 +73,9 @@ typedef struct WorkloadAsk {
 
 /* All roles as scenarios, in `arena`: [role_count]; NULL with an error. */
 const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error);
+/* `roles` with that many tensor ranks where answers are written; NULL with an error where that layout cannot be. */
+const Spec **workload_roles_at(const Spec *spec, const SpecSource *source, const Spec *const *roles,
+                               int tensor, OrrArena *arena, GError **error);
 /* Row of the role that generates; -1: none does. */
 int workload_generator(const SpecWorkload *workload);
 /* Of the phases that generate, with this split; 0 with an error where it has no room. Below any step of it. */

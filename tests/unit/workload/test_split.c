@@ -4,8 +4,9 @@
 #include "workload/purchase.h"
 
 #define SCENARIO                                                                                             \
-    "{\"model\":{\"layers\":8,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,\"position\":" \
-    "\"rope\",\"max_positions\":8192},"                                                                      \
+    "{\"model\":{\"layers\":8,\"hidden\":1024,\"heads\":16,\"ffn_hidden\":4096,\"vocab\":32000,"             \
+    "\"position\":"                                                                                          \
+    "\"rope\",\"max_positions\":8192%s},"                                                                    \
     "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":%d},\"training\":{\"micro_batch\":1},"                   \
     "\"parallel\":{\"tensor\":2},\"workload\":{\"preset\":\"grpo\",\"staleness_steps\":%d,"                  \
     "\"micro_batch_tokens\":8192,\"generation\":{\"prompts\":960,\"samples_per_prompt\":8,"                  \
@@ -17,11 +18,13 @@ typedef struct Loaded {
     SpecSource source;
 } Loaded;
 
-static Loaded load(int nodes, int staleness, int tensor, const char *own)
+#define EXPERTS ",\"moe\":{\"experts\":16,\"top_k\":2,\"expert_ffn_hidden\":1024}"
+
+static Loaded load_model(const char *experts, int nodes, int staleness, int tensor, const char *own)
 {
     Loaded loaded = {.spec = g_new0(Spec, 1)};
     GError *error = NULL;
-    g_autofree char *text = g_strdup_printf(SCENARIO, nodes, staleness, tensor, own);
+    g_autofree char *text = g_strdup_printf(SCENARIO, experts, nodes, staleness, tensor, own);
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "split", &error);
     g_assert_no_error(error);
     spec_load_json(orr_json_root(doc), "split", NULL, false, loaded.spec, &loaded.source, &error);
@@ -30,16 +33,21 @@ static Loaded load(int nodes, int staleness, int tensor, const char *own)
     return loaded;
 }
 
+static Loaded load(int nodes, int staleness, int tensor, const char *own)
+{
+    return load_model("", nodes, staleness, tensor, own);
+}
+
 static void unload(Loaded *loaded)
 {
     spec_source_clear(&loaded->source);
     g_free(loaded->spec);
 }
 
-static int64_t asked_ps(int nodes, int apart, int tensor, int staleness)
+static int64_t asked_ps(const char *experts, int nodes, int apart, int tensor, int staleness)
 {
     g_autofree char *own = apart > 0 ? g_strdup_printf(",\"nodes\":%d", apart) : g_strdup("");
-    Loaded loaded = load(nodes - apart, staleness, tensor, own);
+    Loaded loaded = load_model(experts, nodes - apart, staleness, tensor, own);
     OrrArena *arena = orr_arena_new();
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
     GError *error = NULL;
@@ -52,9 +60,9 @@ static int64_t asked_ps(int nodes, int apart, int tensor, int staleness)
     return ps;
 }
 
-static void check_all(int nodes, int staleness)
+static void check_all(const char *experts, int nodes, int staleness)
 {
-    Loaded loaded = load(nodes, staleness, 1, "");
+    Loaded loaded = load_model(experts, nodes, staleness, 1, "");
     Splits splits;
     GError *error = NULL;
     splits_search(loaded.spec, &loaded.source, 3, &splits, &error);
@@ -62,22 +70,44 @@ static void check_all(int nodes, int staleness)
     int64_t best_ps = G_MAXINT64;
     for (int apart = 0; apart < nodes; apart++)
         for (int tensor = 1; tensor <= 8; tensor *= 2)
-            best_ps = MIN(best_ps, asked_ps(nodes, apart, tensor, staleness));
+            best_ps = MIN(best_ps, asked_ps(experts, nodes, apart, tensor, staleness));
     g_assert_cmpint(splits.row[0].step_ps, ==, best_ps);
-    g_assert_cmpint(splits.asked + splits.pruned, <=, splits.space);
+    g_assert_cmpint(splits.asked + splits.pruned + splits.refused, ==, splits.space);
     g_assert_cmpint(splits.space, ==, 4 * nodes);
     for (int i = 0; i < splits.row_count; i++) {
         g_assert_cmpint(splits.row[i].bound_ps, <=, splits.row[i].step_ps);
         g_assert_cmpint(splits.row[i].step_ps, ==,
-                        asked_ps(nodes, splits.row[i].apart, splits.row[i].tensor, staleness));
+                        asked_ps(experts, nodes, splits.row[i].apart, splits.row[i].tensor, staleness));
     }
     unload(&loaded);
 }
 
 static void test_best(void)
 {
-    check_all(4, 0);
-    check_all(4, 1);
+    check_all("", 4, 0);
+    check_all("", 4, 1);
+}
+
+/* What a layout leaves open, as the slices of experts, follows from the degree that is tried. */
+static void test_experts(void)
+{
+    check_all(EXPERTS, 4, 0);
+}
+
+/* A degree over nodes is tried where it is the scenario's own. */
+static void test_over_nodes(void)
+{
+    Loaded loaded = load(4, 0, 16, "");
+    Splits splits;
+    GError *error = NULL;
+    splits_search(loaded.spec, &loaded.source, SPLIT_MOST_ROWS, &splits, &error);
+    g_assert_no_error(error);
+    int over = 0;
+    for (int i = 0; i < splits.row_count; i++)
+        over += splits.row[i].tensor == 16;
+    g_assert_cmpint(splits.space, ==, 4 * 5);
+    g_assert_cmpint(over, >, 0);
+    unload(&loaded);
 }
 
 /* A larger machine's best split is never slower, and most of its splits are left out. */
@@ -131,6 +161,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/split/best", test_best);
+    g_test_add_func("/split/experts", test_experts);
+    g_test_add_func("/split/over-nodes", test_over_nodes);
     g_test_add_func("/split/larger", test_larger);
     g_test_add_func("/split/purchase", test_purchase);
     return g_test_run();
