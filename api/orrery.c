@@ -6,7 +6,7 @@
 #include "api/page.h"
 #include "api/presets.h"
 #include "api/simulate.h"
-#include "campaign/campaign.h"
+#include "campaign/effective.h"
 #include "ledger/validate.h"
 #include "plots/data.h"
 #include "plots/plots.h"
@@ -184,6 +184,7 @@ const char *orr_explain(OrrHandle *handle, const char *options)
 
 typedef struct CampaignAsk {
     double replicas, seed, days, jobs;
+    bool ideal;
 } CampaignAsk;
 
 static const ApiOption campaign_options[] = {
@@ -191,6 +192,7 @@ static const ApiOption campaign_options[] = {
     {"seed", API_OPTION_NUMBER, offsetof(CampaignAsk, seed), 0, 9007199254740991.0, true},
     {"days", API_OPTION_NUMBER, offsetof(CampaignAsk, days), 0.01, 36500, false},
     {"jobs", API_OPTION_NUMBER, offsetof(CampaignAsk, jobs), 0, 4096, true},
+    {"ideal", API_OPTION_SWITCH, offsetof(CampaignAsk, ideal), 0, 0, false},
 };
 
 const char *orr_campaign(OrrHandle *handle, const char *options)
@@ -201,12 +203,15 @@ const char *orr_campaign(OrrHandle *handle, const char *options)
     bool ok = api_options_read(options, "campaign", campaign_options, (int)G_N_ELEMENTS(campaign_options),
                                &ask, &error);
     ApiSimulation *simulation = ok ? simulate(handle, NULL, "campaign", 0, &error) : NULL;
+    g_autofree Spec *lived = g_new(Spec, 1);
+    Report report = simulation != NULL ? simulation->report : (Report){0};
     const CampaignOptions asked = {.replicas = (int64_t)ask.replicas,
                                    .seed = (uint64_t)ask.seed,
                                    .crew = {.threads = (int)ask.jobs},
                                    .curve = true,
                                    .ideal_days = ask.days};
-    ok = simulation != NULL && campaign_run(&simulation->report, handle->path, &asked, &campaign, &error);
+    ok = simulation != NULL && (ask.ideal || campaign_assume_shipped(lived, &report, &error)) &&
+         campaign_run(&report, handle->path, &asked, &campaign, &error);
     if (ok)
         campaign_write_json(&campaign, handle->answer);
     api_simulation_free(simulation);

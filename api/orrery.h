@@ -66,7 +66,7 @@ ORR_API const char *orr_explain(OrrHandle *handle, const char *options);
 ORR_API const char *orr_compare(OrrHandle *handle, const char *options);
 /* A profiler's trace (a file, or a folder of ranks) by class of kernel; beside the loaded scenario's prediction where there is one. */
 ORR_API const char *orr_trace(OrrHandle *handle, const char *path);
-/* Weeks with failures. Options: replicas, seed, days, jobs. */
+/* Weeks with failures. Options: replicas, seed, days, jobs, ideal. */
 ORR_API const char *orr_campaign(OrrHandle *handle, const char *options);
 /* Replays measurement files: a JSON list of paths. Needs no scenario. */
 ORR_API const char *orr_validate(OrrHandle *handle, const char *paths);

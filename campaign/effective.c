@@ -81,12 +81,45 @@ void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_stora
         *ret_storage = lacks;
 }
 
+/* Of a scenario as a whole: whether its failures, or those of a preset, count. */
+static bool lives(const Report *report)
+{
+    return report->spec->faults.given || report->gpus >= CAMPAIGN_ASSUMED_GPUS;
+}
+
+static void name_assumed(const Spec *lived, bool own, bool storage_assumed, ReportEffective *effective)
+{
+    const SpecCheckpoint *checkpoint = &lived->faults.checkpoint;
+    effective->faults = lived->faults.name;
+    effective->storage = checkpoint->mode == SPEC_CHECKPOINT_NONE    ? ""
+                         : checkpoint->storage.write_bytes_per_s > 0 ? checkpoint->storage.name
+                                                                     : lived->storage.name;
+    effective->faults_assumed = !own;
+    effective->storage_assumed = storage_assumed;
+}
+
+bool campaign_assume_shipped(Spec *spec, Report *report, GError **error)
+{
+    CampaignAssumed assumed;
+    bool storage_assumed = false;
+    if (!lives(report))
+        return true;
+    if (!campaign_assumed_load(&assumed, error))
+        return false;
+    const bool own = report->spec->faults.given;
+    *spec = *report->spec;
+    campaign_assume(&assumed, spec, &storage_assumed);
+    report->spec = spec;
+    name_assumed(spec, own, storage_assumed, &report->effective);
+    return true;
+}
+
 bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,
                              Report *report, GError **error)
 {
     const Spec *spec = report->spec;
     const bool own = spec->faults.given;
-    if (!(report->days > 0) || (!own && report->gpus < CAMPAIGN_ASSUMED_GPUS))
+    if (!(report->days > 0) || !lives(report))
         return true;
     Spec *lived = ORR_ARENA_NEW(arena, Spec, 1);
     Campaign campaign;
@@ -94,8 +127,6 @@ bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, 
     *lived = *spec;
     bool storage_assumed = false;
     campaign_assume(assumed, lived, &storage_assumed);
-    const SpecCheckpoint *checkpoint = &lived->faults.checkpoint;
-    const bool saves = checkpoint->mode != SPEC_CHECKPOINT_NONE;
     Report over = *report;
     over.spec = lived;
     const CampaignOptions options = {.replicas = REPLICAS, .seed = 1};
@@ -108,12 +139,7 @@ bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, 
         return false;
     }
     ReportEffective *effective = &report->effective;
-    effective->faults = lived->faults.name;
-    effective->storage = !saves                                      ? ""
-                         : checkpoint->storage.write_bytes_per_s > 0 ? checkpoint->storage.name
-                                                                     : lived->storage.name;
-    effective->faults_assumed = !own;
-    effective->storage_assumed = storage_assumed;
+    name_assumed(lived, own, storage_assumed, effective);
     if (!ok) {
         effective->why_not = orr_arena_strdup(arena, failure->message);
         g_error_free(failure);

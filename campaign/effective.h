@@ -23,6 +23,10 @@ bool campaign_assumed_load(CampaignAssumed *ret_assumed, GError **error);
  * NULL). */
 void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_storage);
 
+/* A campaign of what run tells: `report` and its scenario with what campaign_effective_fill() assumes of them, named in
+ * report->effective. Written to *spec and *report; both stay where nothing is assumed. */
+bool campaign_assume_shipped(Spec *spec, Report *report, GError **error);
+
 /* Fills report->effective, and GPU-hours, money and energy of its days. Exact means by formula; where spare nodes are
  * numbered, means of replicas. Faults of the scenario that contradict it are an error; assumed ones are told to. */
 bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,

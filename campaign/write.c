@@ -6,6 +6,7 @@
 #include "campaign/campaign.h"
 #include "campaign/effective.h"
 #include "report/groups.h"
+#include "report/effective.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 18 };
@@ -147,6 +148,8 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     const double co2_g = campaign->report->spec->cluster.co2_g_per_kwh;
     if (co2_g > 0)
         orr_jw_number(&w, "co2_kg", energy_kwh(campaign, &waiting_kwh) * co2_g / 1000);
+    orr_jw_bool(&w, "faults_assumed", campaign->report->effective.faults_assumed);
+    orr_jw_bool(&w, "storage_assumed", campaign->report->effective.storage_assumed);
     orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
     orr_jw_number(&w, "restart_s", campaign->run.rates.restart_s);
     orr_jw_begin(&w, "formula", '{');
@@ -198,8 +201,7 @@ static void write_interruptions(const Campaign *campaign, GString *out)
     }
     if (isinf(campaign->run.rates.mtbf_s)) {
         entry(out, "  Interruptions",
-              "none: the scenario says nothing that fails; --set faults=%s --set storage=%s are what run and "
-              "plan assume",
+              "none: the scenario says nothing that fails; --set faults=%s --set storage=%s would",
               CAMPAIGN_ASSUMED_FAULTS, CAMPAIGN_ASSUMED_STORAGE);
         return;
     }
@@ -339,6 +341,10 @@ void campaign_write_text(const Campaign *campaign, GString *out)
           report_page_gpus(gpus, campaign->report->gpus));
     entry(out, "  With faults", "%.2f days (%.2f to %.2f in eight of ten), goodput %.2f %%",
           campaign->days.mean, campaign->days.p10, campaign->days.p90, 100 * campaign->goodput.mean);
+    const ReportEffective *named = &campaign->report->effective;
+    g_autofree char *basis = named->faults != NULL ? report_effective_basis(named) : NULL;
+    if (named->faults_assumed || named->storage_assumed)
+        entry(out, "  With", "%s", basis);
     write_interruptions(campaign, out);
     write_lost(campaign, out);
     write_checkpoint_text(campaign, out);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "campaign/campaign.h"
+#include "campaign/effective.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -16,7 +16,7 @@ enum { MOST_REPLICAS = 1000000 };
 typedef struct CampaignArgs {
     CliArgs common;
     char *replicas, *seed, *days, *jobs;
-    gboolean timeline;
+    gboolean timeline, ideal;
 } CampaignArgs;
 
 static bool read_whole(const char *flag, const char *text, guint64 low, guint64 high, guint64 *ret_value,
@@ -60,14 +60,15 @@ static void show_progress(double done_frac, void *data)
     cli_progress_tell(data, done_frac, (CliBest){0});
 }
 
-/* What is lived through: the step, or the loop that it is part of, on all its GPUs (`whole`). */
+/* What is lived through: the step, or the loop that it is part of, on all its GPUs (`whole`). Where a step's scenario says
+ * nothing that fails it is what run assumes, unless `ideal`. */
 static bool lived(const ApiSimulation *simulation, const char *where, const CampaignOptions *options,
-                  Spec *whole, Report *ret_report, GError **error)
+                  bool ideal, Spec *whole, Report *ret_report, GError **error)
 {
     const Workload *workload = simulation->workload;
     *ret_report = simulation->report;
     if (workload == NULL)
-        return true;
+        return ideal || campaign_assume_shipped(whole, ret_report, error);
     if (!(workload->days > 0) && !(options->ideal_days > 0))
         return orr_fail(
             error, ORR_ERROR_INPUT,
@@ -90,7 +91,8 @@ static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, G
         return false;
     g_autofree Spec *whole = g_new0(Spec, 1);
     g_autofree Report *report = g_new(Report, 1);
-    if (!lived(simulation, common->words[0], options, whole, report, error)) {
+    if (!lived(simulation, common->words[0], options, ((const CampaignArgs *)common)->ideal, whole, report,
+               error)) {
         api_simulation_free(simulation);
         return false;
     }
@@ -140,6 +142,8 @@ static const CliFlag flags[] = {
      "days of training without a failure, in place of those that training.tokens take"},
     {"timeline", CLI_FLAG_SWITCH, offsetof(CampaignArgs, timeline), NULL,
      "in text, the first interruptions of one campaign (JSON has 200)"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(CampaignArgs, ideal), NULL,
+     "only what the scenario itself says: no failures and storage are assumed"},
     {"jobs", CLI_FLAG_TEXT, offsetof(CampaignArgs, jobs), "N",
      "threads, of each process (default: all cores); the numbers are the same on any number"},
 };
@@ -152,8 +156,9 @@ const CliCommand cli_command_campaign = {
             "goodput with their spread, interruptions by cause, and time lost by kind. Finds the "
             "checkpoint interval that loses least and what spare nodes bring. Young's, Daly's and the "
             "exact renewal formula stand beside. What fails and what it costs is the scenario's "
-            "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the "
-            "days are those of 'run'. Ctrl-C ends with the replicas that are done (exit status 130). "
+            "\"faults\", a preset or rates; \"storage\" is where checkpoints go. A scenario "
+            "of 64 GPUs or more without them has what 'run' and 'plan' assume, so that days are alike. "
+            "Ctrl-C ends with the replicas that are done (exit status 130). "
             "Of a loop of reinforcement learning it is workload.steps that are lived through, on the GPUs of "
             "all parts. "
             "Under mpirun the processes share the replicas; the numbers stay the same.\n\n"

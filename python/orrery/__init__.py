@@ -127,10 +127,11 @@ def trace(path: "str | os.PathLike[str]", scenario: Optional[Scenario] = None, s
 
 
 def campaign(scenario: Scenario, set: Sets = None, *, replicas: Optional[int] = None, seed: Optional[int] = None,
-             days: Optional[float] = None, jobs: Optional[int] = None, **fields: Any) -> Answer:
-    """Weeks of training with failures, checkpoints and restarts."""
+             days: Optional[float] = None, jobs: Optional[int] = None, ideal: bool = False, **fields: Any) -> Answer:
+    """Weeks of training with failures, checkpoints and restarts; ideal: only those that the scenario itself says."""
     with Handle(scenario, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.ask("campaign", {"replicas": replicas, "seed": seed, "days": days, "jobs": jobs})))
+        return Answer(json.loads(handle.ask("campaign", {"replicas": replicas, "seed": seed, "days": days, "jobs": jobs,
+                                                      "ideal": ideal})))
 
 
 def validate(*paths: "str | os.PathLike[str]") -> Answer:

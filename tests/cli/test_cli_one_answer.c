@@ -164,6 +164,8 @@ static void check_campaign(const Asked *asked)
     OrrJsonDoc *doc = ask(asked, CLI_WORDS("campaign", asked->file, "--replicas", "2"));
     if (doc != NULL) {
         same(asked, "campaign", orr_json_root(doc), "step_s", "step_s");
+        if (orr_json_bool(path(orr_json_root(doc), "faults_assumed"))) /* else nodes may be waited for */
+            same(asked, "campaign", orr_json_root(doc), "formula.days", "training.effective_days");
         compared[5]++;
     }
     orr_json_free(doc);
