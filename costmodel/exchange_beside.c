@@ -60,11 +60,13 @@ CostExchangeShare cost_exchange_share(const CostShape *shape, const CostOps *ops
                                    fmin(0.5, rate / fmax(1, shape->accelerator.memory_bytes_per_s))};
 }
 
-/* Transformer Engine launches as many blocks of a norm as all SMs hold, each with its share of the rows: those that find no SM
- * run behind the others.   Source: [TransformerEngine] normalization/common.h, ctas_per_col */
+/* Transformer Engine and flash-attention launch as many blocks of a norm as all SMs hold, each with its share of the rows: those
+ * that find no SM run behind the others.   Source: [TransformerEngine] normalization/common.h, ctas_per_col */
 static bool fills_all_sms(const CostShape *shape, const CostOp *op)
 {
     const CostNormBlocks blocks = op->u.memory.norm.blocks;
+    if (blocks == COST_NORM_SUMMING || blocks == COST_NORM_SUMMED || blocks == COST_NORM_SUMMAND)
+        return true;
     return op->module == COST_MODULE_NORM && op->u.memory.kernel == COST_MEMORY_NORM &&
            (blocks == COST_NORM_STAYING || blocks == COST_NORM_STREAMED) &&
            shape->spec->execution.framework.kernels.one_pass_norm_backward;

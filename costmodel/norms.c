@@ -1,6 +1,6 @@
 /* costmodel/norms.c - time of a norm's kernels: bytes, and what blocks wait for that no bandwidth shortens; docs/MODEL-kernels.md.
  *
- * Source: [cudnn-frontend] norms, [TransformerEngine], [PyTorchNorms]
+ * Source: [cudnn-frontend] norms, [TransformerEngine], [PyTorchNorms], [FlashAttentionNorm]
  * Ignores: rows that a few warps share (heads of 128), tensors that stay in the L2 cache
  * Tested: unit/costmodel/test_memory_bound.c
  */
@@ -13,16 +13,24 @@
 #include "costmodel/memory_bound.h"
 
 #define SM_REGISTERS     65536.0
-#define BLOCK_THREADS    128.0
-#define BLOCK_WARPS      4
-#define ROW_WARP_COLUMNS 1024
-#define SM_BLOCKS_OF_128 16 /* 2,048 threads */
-/* Registers of a thread of the backward of a norm, a block of 128 threads a row of 8,192 elements at most. From ptxas: 80 and
- * 89 for 16 elements a thread (sm_100, sm_90), 161 and 168 for 32, 255 and spills for 64. */
-#define NORM_REGISTERS         8.0
-#define NORM_ELEMENT_REGISTERS 5.0
-#define NORM_BLOCK_COLUMNS     8192.0
-#define MOST_REGISTERS         256.0
+#define SM_THREADS       2048.0
+#define SM_BLOCKS_OF_128 16
+#define WARP_THREADS     32.0
+/* A row of a kernel whose blocks stay has a warp up to `warp_columns`, a block of 128 threads up to `block_columns`, else one of
+ * 256. A thread holds `registers` and `element_registers` for each element of its own, `most_registers` at most.
+ * Transformer Engine's by ptxas: 80 and 89 for 16 elements a thread (sm_100, sm_90), 161 and 168 for 32, 255 and spills for 64.
+ * Flash-attention's as DeepSeek's trace prints them: forward 72, 152 and 168 for 16, 48 and 56 elements, backward 94, 116 and
+ * 200 for 12, 16 and 28.   Source: [DeepSeekProfile] */
+typedef struct StayingBlock {
+    double warp_columns, block_columns, registers, element_registers, most_registers;
+} StayingBlock;
+
+static const StayingBlock staying_block[] = {
+    [COST_NORM_STAYING] = {1024, 8192, 8, 5, 256},
+    [COST_NORM_SUMMING] = {1536, 8192, 32, 2.4, 255},
+    [COST_NORM_SUMMED] = {1024, 5120, 28, 6, 255},
+};
+#define NORM_BLOCK_COLUMNS 8192.0
 /* What a block that stays waits for between one row and the next: a trip to memory (479 cycles on H100 [Luo2024], more on
  * the two dies of Blackwell: an estimate), and the elements of its threads one after the other (28 cycles each at 1.9 GHz:
  * fitted to cuDNN's rows on H200, GB200 and GB300; 31 and 27 to either half of the shapes). Blocks that share a row tell each
@@ -56,35 +64,59 @@ static bool runs_these_blocks(const SpecAccelerator *accelerator, CostNormBlocks
     return cost_has_sms(accelerator) && (!accelerator->generation.foreign_kernels || blocks == COST_NORM_ROW);
 }
 
-/* Threads of a row: a warp up to 1,024 elements, a block of four above. */
-static double row_threads(double cols)
+/* How the rows of a kernel whose blocks stay lie on an SM. */
+typedef struct Staying {
+    double parts;       /* blocks that share a row */
+    double row_threads; /* of a part */
+    double at_once;     /* parts on an SM */
+    double blocks;      /* on an SM */
+} Staying;
+
+static Staying staying(CostNormBlocks kind, double cols)
 {
-    return cols <= ROW_WARP_COLUMNS ? BLOCK_THREADS / BLOCK_WARPS : BLOCK_THREADS;
+    const StayingBlock *block = &staying_block[kind];
+    const double parts = ceil(cols / NORM_BLOCK_COLUMNS), held = cols / parts,
+                 threads = held <= block->block_columns ? 128 : 256,
+                 row_threads = held <= block->warp_columns ? WARP_THREADS : threads,
+                 registers = fmin(block->most_registers,
+                                  block->registers + block->element_registers * held / row_threads),
+                 blocks = fmin(SM_THREADS / threads, floor(SM_REGISTERS / (threads * registers)));
+    return (Staying){parts, row_threads, blocks * threads / row_threads, blocks};
 }
 
-static double staying_blocks(double cols)
+double cost_norm_sums(const SpecAccelerator *accelerator, const CostNormRows *norm)
 {
-    const double registers =
-        fmin(MOST_REGISTERS, NORM_REGISTERS + NORM_ELEMENT_REGISTERS * cols / row_threads(cols));
-    return fmin(SM_BLOCKS_OF_128, floor(SM_REGISTERS / (BLOCK_THREADS * registers)));
+    const double held = fmin(norm->cols, NORM_BLOCK_COLUMNS);
+    return sms(accelerator) *
+           fmin(staying(norm->blocks, held).blocks * held, ceil(norm->rows / sms(accelerator)) * norm->cols);
 }
 
-double cost_norm_sums(const SpecAccelerator *accelerator, double rows, double cols)
+/* What a row waits for beside its bytes, and the rows of a block. */
+static double row_waits_s(const CostNormRows *norm, const Staying *on)
 {
-    const double held = fmin(cols, NORM_BLOCK_COLUMNS);
-    return sms(accelerator) * fmin(staying_blocks(held) * held, ceil(rows / sms(accelerator)) * cols);
+    return MEMORY_TRIP_S + norm->cols / on->parts / on->row_threads * ELEMENT_S +
+           (on->parts > 1 ? SHARED_ROW_S : 0);
+}
+
+static double row_waves(const SpecAccelerator *accelerator, const CostNormRows *norm, const Staying *on)
+{
+    return ceil(norm->rows * on->parts / (sms(accelerator) * on->at_once));
 }
 
 /* Blocks of an SM alternate: while one waits and computes, the others load. So a row takes its block what it moves at the SM's
  * share of the bandwidth, and what it waits for; the kernel the rows of a block, or all bytes. */
 static double staying_s(const SpecAccelerator *accelerator, const CostNormRows *norm, double bytes_s)
 {
-    const double parts = ceil(norm->cols / NORM_BLOCK_COLUMNS), held = norm->cols / parts,
-                 threads = row_threads(held), at_once = staying_blocks(held) * BLOCK_THREADS / threads,
-                 waves = ceil(norm->rows * parts / (sms(accelerator) * at_once)),
-                 moved_s = bytes_s * sms(accelerator) / (norm->rows * parts),
-                 waited_s = MEMORY_TRIP_S + held / threads * ELEMENT_S + (parts > 1 ? SHARED_ROW_S : 0);
-    return fmax(bytes_s, waves * (moved_s + waited_s));
+    const Staying on = staying(norm->blocks, norm->cols);
+    const double moved_s = bytes_s * sms(accelerator) / (norm->rows * on.parts);
+    return fmax(bytes_s, row_waves(accelerator, norm, &on) * (moved_s + row_waits_s(norm, &on)));
+}
+
+/* Forward nothing of a row is written before its sums are known: blocks that read together wait together. */
+static double summing_s(const SpecAccelerator *accelerator, const CostNormRows *norm, double bytes_s)
+{
+    const Staying on = staying(norm->blocks, norm->cols);
+    return bytes_s + row_waves(accelerator, norm, &on) * row_waits_s(norm, &on);
 }
 
 /* All blocks of an SM begin together, wait together and read their rows again. */
@@ -126,6 +158,8 @@ double cost_norm_rows_s(const SpecAccelerator *accelerator, const CostNormRows *
     const double bytes_per_s = accelerator->memory_bytes_per_s * model->norm_frac,
                  bytes_s = bytes / bytes_per_s,
                  streamed_s = bytes / (accelerator->memory_bytes_per_s * model->elementwise_frac);
+    if (norm->blocks == COST_NORM_SUMMAND)
+        return bytes_s;
     if (norm->blocks == COST_NORM_STREAMED || !runs_these_blocks(accelerator, norm->blocks) ||
         norm->rows <= 0 || norm->cols <= 0)
         return cost_memory_bound_s(accelerator, COST_MEMORY_NORM, bytes);
@@ -137,14 +171,16 @@ double cost_norm_rows_s(const SpecAccelerator *accelerator, const CostNormRows *
     case COST_NORM_COLUMNS:
     case COST_NORM_LEFT:
         return model->latency_s + columns_s(accelerator, norm, bytes_s);
+    case COST_NORM_SUMMING:
+        return model->latency_s + summing_s(accelerator, norm, bytes_s);
     default:
         return model->latency_s + staying_s(accelerator, norm, bytes_s);
     }
 }
 
-CostNormRows cost_norm_left(const SpecAccelerator *accelerator, double rows, double cols)
+CostNormRows cost_norm_left(const SpecAccelerator *accelerator, const CostNormRows *norm)
 {
-    return (CostNormRows){COST_NORM_LEFT, cost_norm_sums(accelerator, rows, cols) / fmax(1, cols), cols,
+    return (CostNormRows){COST_NORM_LEFT, cost_norm_sums(accelerator, norm) / fmax(1, norm->cols), norm->cols,
                           COST_NORM_SUM_BYTES};
 }
 
@@ -154,8 +190,7 @@ double cost_norm_backward_s(const SpecAccelerator *accelerator, double rows, dou
     if (rows <= 0 || cols <= 0)
         return 0;
     const CostNormRows norm = {COST_NORM_STAYING, rows, cols, 2 * element_bytes},
-                       left = cost_norm_left(accelerator, rows, cols);
+                       left = cost_norm_left(accelerator, &norm);
     return cost_norm_rows_s(accelerator, &norm, 3 * element_bytes * rows * cols) +
-           cost_norm_rows_s(accelerator, &left,
-                            COST_NORM_SUM_BYTES * cost_norm_sums(accelerator, rows, cols));
+           cost_norm_rows_s(accelerator, &left, COST_NORM_SUM_BYTES * cost_norm_sums(accelerator, &norm));
 }

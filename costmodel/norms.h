@@ -11,6 +11,9 @@ typedef enum {
     COST_NORM_COLUMNS,  /* PyTorch's gradient of the weight: a block of 1,024 threads for 32 columns */
     COST_NORM_LEFT,     /* the same over what blocks that stay leave in the L2 cache */
     COST_NORM_STAYING,  /* cuDNN's and Transformer Engine's backward: blocks that stay take row after row */
+    COST_NORM_SUMMING, /* flash-attention's forward: blocks that stay, a row of each SM's blocks after the other */
+    COST_NORM_SUMMED,  /* its backward: as staying, of wider blocks */
+    COST_NORM_SUMMAND, /* what its forward moves for the residual stream: no kernel of its own */
 } CostNormBlocks;
 
 typedef struct CostNormRows {
@@ -30,9 +33,9 @@ double cost_norm_rows_s(const SpecAccelerator *accelerator, const CostNormRows *
  * Source: [TransformerEngine] rmsnorm_bwd_kernels.cuh      Tested: unit/costmodel/test_memory_bound.c */
 double cost_norm_backward_s(const SpecAccelerator *accelerator, double rows, double cols,
                             double element_bytes);
-double cost_norm_sums(const SpecAccelerator *accelerator, double rows, double cols);
-CostNormRows cost_norm_left(const SpecAccelerator *accelerator, double rows,
-                            double cols); /* the second kernel */
-#define COST_NORM_SUM_BYTES 4.0           /* fp32, written; what reads them finds them in the L2 cache */
+double cost_norm_sums(const SpecAccelerator *accelerator, const CostNormRows *norm);
+CostNormRows cost_norm_left(const SpecAccelerator *accelerator,
+                            const CostNormRows *norm); /* the second kernel */
+#define COST_NORM_SUM_BYTES 4.0 /* fp32, written; what reads them finds them in the L2 cache */
 
 #endif

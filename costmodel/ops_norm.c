@@ -40,10 +40,21 @@ bool cost_norm_spelled_out(const Spec *spec)
            spec->model.norm == SPEC_NORM_RMSNORM;
 }
 
+/* Flash-attention's dropout_add_layer_norm and dropout_add_rms_norm: the norm adds to the residual stream. Source:
+ * [FlashAttentionNorm] */
+static bool norm_adds(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    return execution->framework.kernels.norm == SPEC_NORM_KERNEL_ADDS && !execution->compiled &&
+           shape->spec->model.norm != SPEC_NORM_NONE;
+}
+
 /* PyTorch's kernels, or what its compiler makes, where the recipe has PyTorch's gradient of the weight. */
 static CostNormBlocks forward_blocks(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
+    if (norm_adds(shape))
+        return COST_NORM_SUMMING;
     if (execution->framework.kernels.norm_weight_elements_per_s <= 0)
         return COST_NORM_STREAMED;
     return execution->compiled ? COST_NORM_COMPILED : COST_NORM_ROW;
@@ -100,13 +111,13 @@ static int sums_apart(const CostShape *shape, CostPass pass)
 static void push_one_pass(const CostShape *shape, CostOps *ops, double rows, double cols, double in,
                           double out)
 {
+    const CostNormRows norm = {norm_adds(shape) ? COST_NORM_SUMMED : COST_NORM_STAYING, rows, cols, in + out};
     cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, rows * cols,
                      cost_both_ways(in + out, in), 1);
-    ops->op[ops->count - 1].u.memory.norm = (CostNormRows){COST_NORM_STAYING, rows, cols, in + out};
+    ops->op[ops->count - 1].u.memory.norm = norm;
     cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM,
-                     cost_norm_sums(&shape->accelerator, rows, cols), cost_both_ways(0, COST_NORM_SUM_BYTES),
-                     1);
-    ops->op[ops->count - 1].u.memory.norm = cost_norm_left(&shape->accelerator, rows, cols);
+                     cost_norm_sums(&shape->accelerator, &norm), cost_both_ways(0, COST_NORM_SUM_BYTES), 1);
+    ops->op[ops->count - 1].u.memory.norm = cost_norm_left(&shape->accelerator, &norm);
 }
 
 static void push_widened(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
@@ -145,7 +156,7 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
             ops->op[ops->count - 1].u.memory.norm = (CostNormRows){forward_blocks(shape), rows, cols, in};
     } else if (execution->framework.kernels.norm_weight_elements_per_s > 0) {
         push_norm_gradients(shape, ops, rows, cols, in, out);
-    } else if (execution->framework.kernels.one_pass_norm_backward &&
+    } else if ((execution->framework.kernels.one_pass_norm_backward || norm_adds(shape)) &&
                !shape->accelerator.generation.without_sms) { /* blocks that stay on their SMs */
         push_one_pass(shape, ops, rows, cols, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
@@ -190,6 +201,13 @@ int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, co
     return norm;
 }
 
+static void add_in_norm(CostOp *residual, double stream_bytes, bool dropout)
+{
+    residual->kernels = 0;
+    residual->u.memory.each = cost_both_ways(stream_bytes, stream_bytes + (dropout ? 1 : 0));
+    residual->u.memory.norm.blocks = COST_NORM_SUMMAND;
+}
+
 /* y = residual + dropout(x + bias). */
 int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
 {
@@ -206,6 +224,8 @@ int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, cons
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (added ? 1 : 0);
         cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
                          kernels);
+        if (norm_adds(shape)) /* by the next norm, which reads the branch anyway */
+            add_in_norm(&ops->op[ops->count - 1], r, dropout);
         cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
         const bool cast = r > e;              /* and the branch's is cast to 16 bits */

@@ -32,9 +32,11 @@ static const SpecField kernels_fields[] = {
                 "Biases of linear layers. added: with the next kernel or in one of their own. in-product: by "
                 "the product (PyTorch's F.linear since 1.12), with a sum apart for the gradient. qkv-apart: "
                 "as added; queries, keys and values have their own kernels, compiled or not."),
-    SPEC_F_WORD(SpecRecipeKernels, norm, &spec_words_norm_kernel, "\"fused\"", 0,
-                "Norms. fused: one kernel. eager-fp32: RMSNorm as eager kernels with fp32 passes. fp32-copy: "
-                "fused, on an fp32 copy of its input that the backward makes again."),
+    SPEC_F_WORD(
+        SpecRecipeKernels, norm, &spec_words_norm_kernel, "\"fused\"", 0,
+        "Norms. fused: one kernel. eager-fp32: RMSNorm as eager kernels with fp32 passes. fp32-copy: "
+        "fused, on an fp32 copy of its input that the backward makes again. dropout-add: flash-attention's "
+        "kernel, which adds to the residual stream too."),
     FLAG(SpecRecipeKernels, batches_heads,
          "Unfused attention copies queries, keys and values into one batch (torch.matmul of 4 dimensions)."),
     SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,

@@ -73,7 +73,7 @@ WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "v
 WORDS(gelu, "a way to run GELU", "kernel", "erf", "tanh", "fused-bias");
 WORDS(rope, "a way to rotate queries and keys", "complex", "halves", "halves-joined", "fused",
       "fused-not-latent");
-WORDS(norm_kernel, "a way to run norms", "fused", "eager-fp32", "fp32-copy");
+WORDS(norm_kernel, "a way to run norms", "fused", "eager-fp32", "fp32-copy", "dropout-add");
 WORDS(softmax, "a way to run the softmax of unfused attention", "eager-16bit", "eager-16bit-added-mask",
       "eager-fp32", "fused", "fused-masked");
 WORDS(bias, "a way to add biases", "added", "in-product", "qkv-apart");

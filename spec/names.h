@@ -238,7 +238,8 @@ typedef enum {
 typedef enum {
     SPEC_NORM_KERNEL_FUSED,
     SPEC_NORM_KERNEL_EAGER, /* RMSNorm as a chain of kernels with fp32 passes */
-    SPEC_NORM_KERNEL_COPY   /* fused, on an fp32 copy of its input; the backward makes both again */
+    SPEC_NORM_KERNEL_COPY,  /* fused, on an fp32 copy of its input; the backward makes both again */
+    SPEC_NORM_KERNEL_ADDS   /* flash-attention's: one kernel with the sum of the residual stream */
 } SpecNormKernel;
 
 /* Scale, mask and softmax of attention as separate kernels. */

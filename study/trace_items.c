@@ -75,7 +75,9 @@ static TraceClass class_of(const CostOp *op)
     case COST_OP_COLLECTIVE:
         return collective_class(op->u.collective.collective.op);
     default:
-        return op->module == COST_MODULE_NORM ? TRACE_NORMS : TRACE_ELEMENTWISE;
+        return op->module == COST_MODULE_NORM || op->u.memory.norm.blocks == COST_NORM_SUMMAND
+                   ? TRACE_NORMS
+                   : TRACE_ELEMENTWISE;
     }
 }
 

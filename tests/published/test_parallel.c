@@ -123,18 +123,19 @@ static void sharded(void)
     ledger_clear(&ledger);
 }
 
-/* Four expert layers of DeepSeek-V3 forward and four backward at once: 129.0 ms in the trace that DeepSeek published. Of its kernels
- * products run for 69.8 ms (of two streams, together), what moves bytes for 33.6 and attention for 22.0. The last is 12 % off: no
- * public table holds attention's backward of 192 and 128 dimensions on Hopper. */
+/* Four expert layers of DeepSeek-V3 forward and four backward at once: 129.0 ms in the trace that DeepSeek published. Seconds in
+ * which kernels of a class run there, and kernels at all: experts' weight gradients run on two streams. What is not met is
+ * communication with nothing beside it: 4.2 ms, for exchanges also wait for other ranks. */
 static void overlapped_pair(void)
 {
     static const struct {
         const char *name;
-        TraceClass kinds[2];
-        double measured_s, most;
-    } classes[] = {{"products", {TRACE_PRODUCTS, TRACE_PRODUCTS}, 0.0698, 0.08},
-                   {"what moves bytes", {TRACE_NORMS, TRACE_ELEMENTWISE}, 0.0336, 0.08},
-                   {"attention", {TRACE_ATTENTION, TRACE_ATTENTION}, 0.0220, 0.13}};
+        TraceClass kind;
+        double measured_s;
+    } classes[] = {{"products", TRACE_PRODUCTS, 0.0698},
+                   {"attention", TRACE_ATTENTION, 0.0220},
+                   {"norms", TRACE_NORMS, 0.00345},
+                   {"what moves bytes", TRACE_ELEMENTWISE, 0.0303}};
     g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples/deepseek-v3-pair.json", NULL);
     const ReportOptions options = {.check = true, .record = SIM_RECORD_SPANS, .ideal = true};
     GError *error = NULL;
@@ -147,20 +148,17 @@ static void overlapped_pair(void)
     g_assert_no_error(error);
     TraceRank *pair = trace_predict_pass(&report, report.plan.shape.ranks / 2, SIM_TAG_FORWARD_BACKWARD);
     const TraceSums sums = trace_sums(pair);
-    double kernels_s = 0, measured_s = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(classes); i++) {
-        const TraceClass *kinds = classes[i].kinds;
-        const double seconds = sums.class_s[kinds[0]] + (kinds[1] != kinds[0] ? sums.class_s[kinds[1]] : 0),
-                     off = seconds / classes[i].measured_s - 1;
+        const double seconds = sums.class_busy_s[classes[i].kind], off = seconds / classes[i].measured_s - 1;
         g_test_message("pair, %s: %.1f ms, %+.1f %%", classes[i].name, seconds * 1e3, 100 * off);
-        g_assert_cmpfloat(fabs(off), <=, classes[i].most);
-        kernels_s += seconds;
-        measured_s += classes[i].measured_s;
+        g_assert_cmpfloat(fabs(off), <=, 0.08);
     }
-    g_test_message("pair, kernels: %+.1f %%, in all %.1f ms, measured 129.0",
-                   100 * (kernels_s / measured_s - 1), sums.step_s * 1e3);
-    g_assert_cmpfloat(fabs(kernels_s / measured_s - 1), <=, 0.03);
-    g_assert_cmpfloat(fabs(sums.step_s / 0.129 - 1), <=, 0.04);
+    const double kernels_s = sums.fall_s[TRACE_FALL_COMPUTE],
+                 covered_s = sums.step_s - sums.fall_s[TRACE_FALL_COMMUNICATION];
+    g_test_message("pair, kernels: %+.1f %%, in all %.1f ms, measured 129.0", 100 * (kernels_s / 0.1243 - 1),
+                   sums.step_s * 1e3);
+    g_assert_cmpfloat(fabs(kernels_s / 0.1243 - 1), <=, 0.03);
+    g_assert_cmpfloat(fabs(covered_s / 0.1248 - 1), <=, 0.04);
     trace_rank_free(pair);
     orr_arena_free(arena);
 }

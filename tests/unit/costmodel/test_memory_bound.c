@@ -85,8 +85,7 @@ static void test_norm_backward(void)
             const CostNormRows norm = {COST_NORM_STAYING, cases[i].rows, cases[i].cols, 4};
             fixture_within(cost_norm_rows_s(&fast_one, &norm, 6 * elements),
                            3e-6 + fmax(bytes_s, cases[i].blocks * (moved_s + cases[i].row_s)), 1e-12);
-            g_assert_cmpfloat(cost_norm_sums(&fast_one, cases[i].rows, cases[i].cols), ==,
-                              100 * cases[i].sums);
+            g_assert_cmpfloat(cost_norm_sums(&fast_one, &norm), ==, 100 * cases[i].sums);
             fixture_within(cost_norm_backward_s(&accelerator, cases[i].rows, cases[i].cols, 2),
                            cost_norm_rows_s(&accelerator, &norm, 6 * elements) + 3e-6 +
                                fmax(4 * 100 * cases[i].sums / bytes_per_s,
@@ -96,6 +95,35 @@ static void test_norm_backward(void)
         }
     g_assert_cmpfloat(cost_norm_backward_s(&accelerator, 0, 4096, 2), ==, 0);
     g_assert_cmpfloat(cost_norm_backward_s(&accelerator, 4096, 0, 2), ==, 0);
+}
+
+/* Flash-attention's norms. Forward 166 registers of 56 elements a thread let 3 blocks on an SM, 147 of 48 three of four rows, 70 of
+ * 16 seven: rows that wait together add to the bytes. Backward 196 of 28 let one block of 256 threads in, which waits alone. The
+ * residual stream costs its bytes and no launch. */
+static void test_norm_that_adds(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.sm_count = 100;
+    accelerator.model.memory_bound =
+        (SpecMemoryBoundModel){.elementwise_frac = 0.8, .norm_frac = 0.5, .latency_s = 3e-6};
+    const double bytes_per_s = 0.5 * accelerator.memory_bytes_per_s, element_s = 28 / 1.9e9;
+    static const struct {
+        double rows, cols, waves, elements;
+    } forward[] = {{3000, 7168, 10, 56}, {3001, 7168, 11, 56}, {2400, 1536, 2, 48}, {2800, 512, 1, 16}};
+    for (size_t i = 0; i < G_N_ELEMENTS(forward); i++) {
+        const double bytes = 4 * forward[i].rows * forward[i].cols;
+        const CostNormRows norm = {COST_NORM_SUMMING, forward[i].rows, forward[i].cols, 2};
+        fixture_within(cost_norm_rows_s(&accelerator, &norm, bytes),
+                       3e-6 + bytes / bytes_per_s +
+                           forward[i].waves * (0.4e-6 + forward[i].elements * element_s),
+                       1e-12);
+    }
+    const double bytes = 6 * 3001 * 7168.0;
+    const CostNormRows backward = {COST_NORM_SUMMED, 3001, 7168, 4}, summand = {COST_NORM_SUMMAND, 0, 0, 0};
+    fixture_within(cost_norm_rows_s(&accelerator, &backward, bytes),
+                   3e-6 + 31 * (bytes / bytes_per_s * 100 / 3001 + 0.4e-6 + 28 * element_s), 1e-12);
+    g_assert_cmpfloat(cost_norm_sums(&accelerator, &backward), ==, 100 * 7168);
+    fixture_within(cost_norm_rows_s(&accelerator, &summand, bytes), bytes / bytes_per_s, 1e-12);
 }
 
 /* A block a row: 16 an SM, 1.4 us each; 16 rows of 16 KB are twice what the cache has, so half is read again. Compiled: four blocks
@@ -188,6 +216,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory-bound/norm-backward", test_norm_backward);
+    g_test_add_func("/memory-bound/norm-that-adds", test_norm_that_adds);
     g_test_add_func("/memory-bound/norm-rows", test_norm_rows);
     g_test_add_func("/memory-bound/norm-backward-presets", test_norm_backward_presets);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);

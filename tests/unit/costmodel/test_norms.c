@@ -84,7 +84,8 @@ static void norm_in_one_pass(void)
     CostShape shape;
     cost_shape_init(&shape, &spec);
     const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    const double sums = cost_norm_sums(&shape.accelerator, TOKENS, HIDDEN);
+    const CostNormRows norm = {COST_NORM_STAYING, TOKENS, HIDDEN, 4};
+    const double sums = cost_norm_sums(&shape.accelerator, &norm);
     double seconds = 0;
     for (int k = 0; k < ops.count; k++)
         if (g_str_has_prefix(ops.op[k].name, "norm"))
@@ -94,6 +95,26 @@ static void norm_in_one_pass(void)
     g_assert_cmpfloat(fixture_moved(&ops, "norm weight"), ==, 2 * COST_NORM_SUM_BYTES * sums);
     g_assert_cmpfloat(fabs(seconds / (2 * cost_norm_backward_s(&shape.accelerator, TOKENS, HIDDEN, 2)) - 1),
                       <, 1e-12);
+}
+
+/* A norm that adds: the sums of the residual stream are no kernels, and both move 8 bytes an element in all. */
+static void norm_that_adds(void)
+{
+    Spec spec = fixture_spec(1, false);
+    spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+    spec.cluster.accelerator.generation = *spec_generation("hopper");
+    int kernels[2] = {0};
+    for (int adds = 0; adds < 2; adds++) {
+        spec.execution.framework.kernels.norm = adds ? SPEC_NORM_KERNEL_ADDS : SPEC_NORM_KERNEL_FUSED;
+        const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+        for (int k = 0; k < ops.count; k++)
+            kernels[adds] += ops.op[k].kernels;
+        g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+        g_assert_cmpfloat(fixture_moved(&ops, "residual"), ==, 2 * (adds ? 4 : 6) * TOKENS * HIDDEN);
+    }
+    g_assert_cmpint(kernels[0] - kernels[1], ==, 2);
+    const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&backward, "norm"), ==, 2 * 6 * TOKENS * HIDDEN);
 }
 
 /* The forward of PyTorch's norms waits for its blocks, eager or compiled; another framework's streams. A norm of
@@ -185,6 +206,7 @@ int main(int argc, char **argv)
     g_test_add_func("/norms/on-copies", norms_on_copies);
     g_test_add_func("/norms/weights", norm_weights);
     g_test_add_func("/norms/in-one-pass", norm_in_one_pass);
+    g_test_add_func("/norms/adds", norm_that_adds);
     g_test_add_func("/norms/by-rows", norm_by_rows);
     g_test_add_func("/norms/sums-apart", sums_apart);
     return g_test_run();
