@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "html/loop.h"
 #include "plots/plots.h"
 #include "report/effective.h"
 
@@ -139,6 +141,25 @@ static void write_page(const ApiPageAsk *ask, const ApiSimulation *simulation, c
         api_others_clear(&others);
 }
 
+static void write_loop(const ApiPageAsk *ask, const ApiSimulation *simulation, GString *out)
+{
+    const Workload *workload = simulation->workload;
+    GArray *profiles = list_profiles(&simulation->source);
+    WorkloadExplanation explanation;
+    Splits splits;
+    workload_explain(workload, &simulation->source, simulation->arena, &explanation);
+    const bool dealt = ask->search && workload_generator(&workload->spec->workload) >= 0 &&
+                       splits_search(&simulation->spec, &simulation->source, 10, &splits, NULL);
+    const HtmlLoop loop = {.workload = workload,
+                           .source = &simulation->source,
+                           .explanation = &explanation,
+                           .splits = dealt ? &splits : NULL,
+                           .profiles = profiles,
+                           .command = ask->command};
+    html_loop_write(&loop, out);
+    g_array_free(profiles, TRUE);
+}
+
 bool api_page(const ApiPageAsk *ask, GString *out, GError **error)
 {
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS}, plain = {0};
@@ -146,10 +167,18 @@ bool api_page(const ApiPageAsk *ask, GString *out, GError **error)
     ApiSimulation *other = simulation != NULL && ask->compare != NULL
                                ? api_simulate_reserved(ask->compare, NULL, &ask->reserve, &plain, error)
                                : NULL;
-    const bool ok = simulation != NULL && (ask->compare == NULL || other != NULL) &&
-                    (ask->ideal || (api_simulation_live(ask->input.path, simulation, error) &&
-                                    (other == NULL || api_simulation_live(ask->compare, other, error))));
-    if (ok)
+    const bool is_loop = simulation != NULL && simulation->workload != NULL;
+    bool ok = simulation != NULL && (ask->compare == NULL || other != NULL);
+    if (ok && is_loop && ask->compare != NULL)
+        ok = orr_fail(error, ORR_ERROR_INPUT,
+                      "--compare: %s is a loop over several models; give two scenarios of one step",
+                      ask->input.path);
+    if (ok && !is_loop && !ask->ideal)
+        ok = api_simulation_live(ask->input.path, simulation, error) &&
+             (other == NULL || api_simulation_live(ask->compare, other, error));
+    if (ok && is_loop)
+        write_loop(ask, simulation, out);
+    else if (ok)
         write_page(ask, simulation, other, out);
     api_simulation_free(simulation);
     api_simulation_free(other);

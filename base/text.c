@@ -53,8 +53,7 @@ static int text_width(const char *text)
     return width;
 }
 
-/* "12", "-3.5e9", "13.75 s", "42 %", "-": a number, alone or before a unit. */
-static bool looks_numeric(const char *text)
+bool orr_text_numeric(const char *text)
 {
     if (strcmp(text, "-") == 0)
         return true;
@@ -75,12 +74,12 @@ static bool looks_numeric(const char *text)
     return *at == '\0' || *at == ' ' || *at == '%' || (*at == 'x' && at[1] == '\0');
 }
 
-static const char *table_cell(const OrrTable *table, int row, int column)
+const char *orr_table_cell(const OrrTable *table, int row, int column)
 {
     return g_ptr_array_index(table->cells, (guint)(row * table->columns + column));
 }
 
-static int table_rows(const OrrTable *table)
+int orr_table_rows(const OrrTable *table)
 {
     return (int)table->cells->len / table->columns;
 }
@@ -106,7 +105,8 @@ typedef struct Layout {
 
 static bool aligns_right(const OrrTable *table, int row, int column, const bool *right)
 {
-    return table->has_header && row == 0 ? right[column] : looks_numeric(table_cell(table, row, column));
+    return table->has_header && row == 0 ? right[column]
+                                         : orr_text_numeric(orr_table_cell(table, row, column));
 }
 
 static void end_line(GString *out)
@@ -144,7 +144,7 @@ static void print_row(const OrrTable *table, GString *out, int indent, int row, 
     append_repeated(out, " ", indent);
     for (int i = 0; i < count; i++) {
         const int column = columns[i];
-        const char *cell = table_cell(table, row, column);
+        const char *cell = orr_table_cell(table, row, column);
         const bool right = aligns_right(table, row, column, layout->right);
         const int pad = layout->widths[column] - text_width(cell);
         if (column + 1 == table->columns && layout->last_width > 0) {
@@ -167,7 +167,7 @@ static void print_row(const OrrTable *table, GString *out, int indent, int row, 
 static void print_columns(const OrrTable *table, GString *out, int indent, const Layout *layout,
                           const int *columns, int count)
 {
-    for (int row = 0; row < table_rows(table); row++) {
+    for (int row = 0; row < orr_table_rows(table); row++) {
         print_row(table, out, indent, row, layout, columns, count);
         if (row > 0 || !table->has_header)
             continue;
@@ -182,15 +182,15 @@ static void print_columns(const OrrTable *table, GString *out, int indent, const
 
 static void measure(const OrrTable *table, Layout *layout)
 {
-    const int rows = table_rows(table), first = table->has_header ? 1 : 0;
+    const int rows = orr_table_rows(table), first = table->has_header ? 1 : 0;
     for (int column = 0; column < table->columns; column++) {
         int numeric = 0, filled = 0;
         for (int row = 0; row < rows; row++) {
-            const char *cell = table_cell(table, row, column);
+            const char *cell = orr_table_cell(table, row, column);
             layout->widths[column] = MAX(layout->widths[column], text_width(cell));
             if (row >= first && cell[0] != '\0') {
                 filled++;
-                numeric += looks_numeric(cell);
+                numeric += orr_text_numeric(cell);
             }
         }
         layout->right[column] = filled > 0 && numeric == filled;
@@ -200,16 +200,16 @@ static void measure(const OrrTable *table, Layout *layout)
 /* A column that has no room even beside the keys: in each row below them. */
 static void print_below(const OrrTable *table, GString *out, int indent, int width, int keys, int column)
 {
-    for (int row = 0; row < table_rows(table); row++) {
+    for (int row = 0; row < orr_table_rows(table); row++) {
         append_repeated(out, " ", indent);
         for (int key = 0; key < keys; key++) {
             if (key > 0)
                 g_string_append_c(out, ' ');
-            append_wrapped(out, table_cell(table, row, key), width - indent, indent);
+            append_wrapped(out, orr_table_cell(table, row, key), width - indent, indent);
         }
         end_line(out);
         append_repeated(out, " ", indent + 2);
-        append_wrapped(out, table_cell(table, row, column), width - indent - 2, indent + 2);
+        append_wrapped(out, orr_table_cell(table, row, column), width - indent - 2, indent + 2);
         end_line(out);
         if (row == 0 && table->has_header) {
             append_repeated(out, " ", indent);
@@ -225,7 +225,7 @@ static void print_parts(const OrrTable *table, GString *out, int indent, int wid
     enum { LEAST = 16 }; /* of a last column that wraps */
     const int last = table->columns - 1,
               keys = layout->widths[0] <= 2 && last > 1 ? 2 : 1; /* a mark before */
-    const bool wraps = table->has_header && table_cell(table, 0, last)[0] != '\0' && !layout->right[last];
+    const bool wraps = table->has_header && orr_table_cell(table, 0, last)[0] != '\0' && !layout->right[last];
     g_autofree int *columns = g_new(int, (gsize)table->columns);
     int next = keys;
     do {
@@ -270,11 +270,16 @@ void orr_table_print(const OrrTable *table, GString *out, int indent)
     orr_table_print_within(table, out, indent, 0);
 }
 
+int orr_table_columns(const OrrTable *table)
+{
+    return table->columns;
+}
+
 void orr_table_csv(const OrrTable *table, GString *out)
 {
-    for (int row = 0; row < table_rows(table); row++) {
+    for (int row = 0; row < orr_table_rows(table); row++) {
         for (int column = 0; column < table->columns; column++) {
-            g_autofree char *cell = orr_shown(table_cell(table, row, column), '?', "\t\r\n");
+            g_autofree char *cell = orr_shown(orr_table_cell(table, row, column), '?', "\t\r\n");
             if (column > 0)
                 g_string_append_c(out, ',');
             if (strpbrk(cell, ",\"\r\n") == NULL) {

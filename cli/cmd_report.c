@@ -61,7 +61,7 @@ static bool run(const CliArgs *common, GError **error)
     const ReportArgs *args = (const ReportArgs *)common;
     const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
     g_autofree char *command = command_line(args);
-    ApiPageAsk ask = {.input = {.path = common->words[0], .own_runs = args->own_runs},
+    ApiPageAsk ask = {.input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true},
                       .sets = common->sets,
                       .compare = args->compare,
                       .command = command,
@@ -86,7 +86,7 @@ static const CliFlag flags[] = {
     {"compare", CLI_FLAG_FILE, offsetof(ReportArgs, compare), "OTHER.json",
      "also a second scenario side by side, and what each field that differs does alone"},
     {"no-search", CLI_FLAG_SWITCH, offsetof(ReportArgs, no_search), NULL,
-     "leave out the map of tensor and pipeline degrees and the front of time and memory"},
+     "leave out other configurations: degrees, the front of time and memory, ways to deal GPUs"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(ReportArgs, max_seconds), "S", "for that search (default: 10)"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(ReportArgs, ideal), NULL,
      "days of computing alone, without failures and checkpoints"},
@@ -102,8 +102,10 @@ const CliCommand cli_command_report = {
             "interval. The configuration and where the time goes, down to kernels, follow, with pipeline "
             "and memory as pictures to zoom into. Then come what single changes would bring, the best of "
             "every pair of tensor and pipeline degrees, and time against memory. Every profile is listed "
-            "with its source.\n\n"
+            "with its source. Of a loop of reinforcement learning the page shows which GPUs work when, what "
+            "would help, and the best ways to deal the GPUs to training and generation.\n\n"
             "  orrery report scenarios/examples/gpt3-175b.json --output gpt3.html\n"
+            "  orrery report scenarios/examples/rl-grpo-qwen3-30b-a3b-h100.json\n"
             "  orrery report gpt3.json --compare scenarios/examples/gpt3-175b-interleaved.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

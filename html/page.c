@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "html/figures.h"
+#include "html/frame.h"
 #include "html/html.h"
 #include "html/svg.h"
 #include "report/describe.h"
@@ -12,9 +13,6 @@
 #include "spec/notes.h"
 
 #define GIB 1073741824.0
-
-/* Written by the build from page.css and page.js. */
-extern const char html_style[], html_script[];
 
 static void text(GString *out, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
@@ -78,39 +76,30 @@ static void write_interval(const Report *report, GString *out)
     g_string_append(out, report->outside_count > 0 ? ".</p>\n" : "</p>\n");
 }
 
-static void card(GString *out, const char *value, const char *label)
-{
-    g_string_append(out, "<li><b>");
-    html_escape(out, value);
-    g_string_append(out, "</b><span>");
-    html_escape(out, label);
-    g_string_append(out, "</span></li>\n");
-}
-
 static void write_cards(const Report *report, GString *out)
 {
     char value[ORR_TEXT_SIZE];
     g_string_append(out, "<ul class=\"cards\">");
-    card(out, orr_text_seconds(value, (double)report->step_ps * 1e-12), "a step");
+    html_card(out, orr_text_seconds(value, (double)report->step_ps * 1e-12), "a step");
     g_snprintf(value, sizeof value, "%.1f %%", report->mfu * 100);
-    card(out, value, "MFU");
+    html_card(out, value, "MFU");
     g_autofree char *rate = g_strdup_printf("%s/s a GPU", report_items(report));
-    card(out, report_page_whole(value, report_items_of(report, report->tokens_per_s_per_gpu)), rate);
-    card(out, orr_text_si(value, report->model_flops_per_s_per_gpu, "FLOP/s"), "model FLOPs a GPU");
+    html_card(out, report_page_whole(value, report_items_of(report, report->tokens_per_s_per_gpu)), rate);
+    html_card(out, orr_text_si(value, report->model_flops_per_s_per_gpu, "FLOP/s"), "model FLOPs a GPU");
     g_snprintf(value, sizeof value, "%.1f %%", report->bubble_frac * 100);
-    card(out, value, "bubble, mean over ranks");
+    html_card(out, value, "bubble, mean over ranks");
     g_snprintf(value, sizeof value, "%.1f GiB", report_occupied_bytes(report) / GIB);
-    card(out, value, "of the fullest GPU's memory");
+    html_card(out, value, "of the fullest GPU's memory");
     if (report->days > 0) {
-        card(out, orr_text_seconds(value, report->days * 86400), "of compute for the whole run");
+        html_card(out, orr_text_seconds(value, report->days * 86400), "of compute for the whole run");
         if (report->effective.told)
-            card(out, orr_text_seconds(value, report->effective.days * 86400), "with what fails");
-        card(out, report_page_whole(value, report->gpu_hours), "GPU-hours");
+            html_card(out, orr_text_seconds(value, report->effective.days * 86400), "with what fails");
+        html_card(out, report_page_whole(value, report->gpu_hours), "GPU-hours");
     }
     if (report->usd > 0)
-        card(out, report_page_whole(value, report->usd), "USD");
+        html_card(out, report_page_whole(value, report->usd), "USD");
     if (report->kwh > 0)
-        card(out, report_page_whole(value, report->kwh), "kWh");
+        html_card(out, report_page_whole(value, report->kwh), "kWh");
     g_string_append(out, "</ul>\n");
 }
 
@@ -308,49 +297,13 @@ static void write_comparison(const Comparison *comparison, GString *out)
 
 /* --- what it rests on --- */
 
-static void write_list(GString *out, const char *summary, const GPtrArray *texts)
-{
-    if (texts == NULL || texts->len == 0)
-        return;
-    g_string_append_printf(out, "<details><summary>%s: %u</summary><p>", summary, texts->len);
-    for (guint i = 0; i < texts->len; i++) {
-        g_string_append(out, "<code>");
-        html_escape(out, g_ptr_array_index(texts, i));
-        g_string_append(out, "</code><br>");
-    }
-    g_string_append(out, "</p></details>\n");
-}
-
-/* One source for all of a profile, or a line a field: "memory_bytes: ...". */
-static void write_source(const char *source, GString *out)
-{
-    g_auto(GStrv) lines = g_strsplit(source, "\n", -1);
-    for (int i = 0; lines[i] != NULL; i++) {
-        if (lines[i][0] == '\0')
-            continue;
-        g_string_append(out, "<dd>");
-        html_escape(out, lines[i]);
-        g_string_append(out, "</dd>\n");
-    }
-}
-
 static void write_assumptions(const HtmlInput *input, GString *out)
 {
     const Report *report = input->report;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);
-    g_string_append(out, "<h2>What this rests on</h2>\n<p>Profiles, the hash of what they hold, and their "
-                         "sources.</p>\n<dl>\n");
-    for (guint i = 0; i < input->profiles->len; i++) {
-        const HtmlProfile *profile = &g_array_index(input->profiles, HtmlProfile, i);
-        g_string_append(out, "<dt><code>");
-        html_escape(out, profile->name);
-        g_string_append(out, "</code> <code class=\"hash\">");
-        html_escape(out, profile->hash);
-        g_string_append(out, "</code></dt>\n");
-        write_source(profile->source, out);
-    }
-    g_string_append(out, "</dl>\n");
+    g_string_append(out, "<h2>What this rests on</h2>\n");
+    html_profiles(input->profiles, out);
     for (guint i = 0; i < notes->len; i++) {
         g_string_append(out, "<p>Note: ");
         html_escape(out, g_ptr_array_index(notes, i));
@@ -359,27 +312,11 @@ static void write_assumptions(const HtmlInput *input, GString *out)
     g_string_append(
         out, "<p>MFU is the model FLOPs of the op list over the dense peak of the precision. Causal "
              "attention counts half, the LM head counts, the embedding and recomputation do not.</p>\n");
-    write_list(out, "what \"auto\" became", report->chosen);
+    html_list("what \"auto\" became", report->chosen, out);
     if (report->source == NULL)
         return;
-    write_list(out, "fields left to their defaults", report->source->defaulted);
-    g_string_append(out, "<details><summary>the scenario</summary><pre>");
-    html_escape(out, report->source->resolved != NULL ? report->source->resolved : "");
-    g_string_append(out, "</pre></details>\n");
-}
-
-static void write_head(const Report *report, GString *out)
-{
-    g_string_append(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                         "<meta name=\"generator\" content=\"orrery " ORRERY_VERSION "\">\n"
-                         "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    html_escape(out, title_of(report));
-    g_string_append(out, "</title>\n<style>\n");
-    g_string_append(out, html_style);
-    g_string_append(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
-    html_escape(out, title_of(report));
-    g_string_append(out, "</h1>\n");
+    html_list("fields left to their defaults", report->source->defaulted, out);
+    html_scenario(report->source->resolved, out);
 }
 
 static void write_others(const HtmlInput *input, GString *out)
@@ -401,7 +338,7 @@ static void write_others(const HtmlInput *input, GString *out)
 void html_write(const HtmlInput *input, GString *out)
 {
     const Report *report = input->report;
-    write_head(report, out);
+    html_begin(title_of(report), "", out);
     write_answer(report, out);
     write_interval(report, out);
     write_cards(report, out);
@@ -423,12 +360,5 @@ void html_write(const HtmlInput *input, GString *out)
     if (input->comparison != NULL)
         write_comparison(input->comparison, out);
     write_assumptions(input, out);
-    g_string_append(out, "<footer>orrery " ORRERY_VERSION);
-    if (report->source != NULL)
-        text(out, ", scenario %s", report->source->scenario_hash);
-    g_string_append(out, ", made by <code>");
-    html_escape(out, input->command);
-    g_string_append(out, "</code></footer>\n</main>\n<script>\n");
-    g_string_append(out, html_script);
-    g_string_append(out, "</script>\n</body>\n</html>\n");
+    html_end(report->source != NULL ? report->source->scenario_hash : NULL, input->command, true, out);
 }

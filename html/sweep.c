@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "html/frame.h"
 #include "html/svg.h"
-
-extern const char html_style[];
 
 #define MOST_BARS 48 /* of a figure */
 #define GROUPS    8  /* colours; what comes later shares the last */
@@ -305,20 +304,6 @@ static void write_buses(const HtmlSweep *sweep, GString *out)
 
 /* --- page --- */
 
-static void write_head(const HtmlSweep *sweep, GString *out)
-{
-    g_string_append(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                         "<meta name=\"generator\" content=\"orrery " ORRERY_VERSION "\">\n"
-                         "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    html_escape(out, sweep->device);
-    g_string_append(out, ": what was measured</title>\n<style>\n");
-    g_string_append(out, html_style);
-    g_string_append(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
-    html_escape(out, sweep->device);
-    g_string_append(out, ": what was measured</h1>\n");
-}
-
 static void write_facts(const GArray *facts, GString *out)
 {
     g_string_append(out, "<div class=\"scroll\"><table>\n");
@@ -335,7 +320,7 @@ static void write_facts(const GArray *facts, GString *out)
 
 void html_sweep_write(const HtmlSweep *sweep, GString *out)
 {
-    write_head(sweep, out);
+    html_begin(sweep->device, ": what was measured", out);
     if (sweep->facts->len > 0)
         write_facts(sweep->facts, out);
     if (sweep->kernels->len > 0)
@@ -351,7 +336,6 @@ void html_sweep_write(const HtmlSweep *sweep, GString *out)
         html_escape(out, *line);
         g_string_append_c(out, '\n');
     }
-    g_string_append(out, "</pre>\n<footer>orrery " ORRERY_VERSION ", made by <code>");
-    html_escape(out, sweep->command);
-    g_string_append(out, "</code></footer>\n</main>\n</body>\n</html>\n");
+    g_string_append(out, "</pre>\n");
+    html_end(NULL, sweep->command, false, out);
 }

@@ -35,7 +35,7 @@ allowed() {
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "study report base" ;;
-    html) echo "plots study report step program sim costmodel spec schedule base" ;;
+    html) echo "workload answer campaign ledger plots study report step program sim costmodel spec schedule base" ;;
     api) echo "jobs html plots workload answer campaign plan search ledger study report step program sim costmodel spec schedule base" ;;
     serve) echo "api spec schedule base" ;;
     cli) echo "$rooms" ;;

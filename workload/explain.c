@@ -214,7 +214,7 @@ static void row(OrrTable *table, const WorkloadExplanation *explanation, const c
     orr_table_row(table, cells);
 }
 
-static void text_without(const WorkloadExplanation *explanation, GString *out)
+OrrTable *workload_without_table(const WorkloadExplanation *explanation)
 {
     static const char *const headers[] = {"without", "step", "change"};
     const Workload *workload = explanation->workload;
@@ -224,26 +224,27 @@ static void text_without(const WorkloadExplanation *explanation, GString *out)
             row(table, explanation, workload->phase[k].phase->name, explanation->without_ps[k], NULL);
     if (explanation->even_ps > 0)
         row(table, explanation, "(all answers as long as the mean)", explanation->even_ps, NULL);
-    report_page_table(table, out, 2);
-    orr_table_free(table);
+    return table;
 }
 
-static void text_changes(const WorkloadExplanation *explanation, GString *out)
+OrrTable *workload_change_table(const WorkloadExplanation *explanation)
 {
     static const char *const headers[] = {"--set", "step", "change", "memory"};
-    OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
-    int shown = 0;
-    for (int i = 0; i < explanation->count && shown < MOST_SHOWN; i++) {
+    OrrTable *table = NULL;
+    for (int i = 0; i < MIN(explanation->count, MOST_SHOWN); i++) {
         const WorkloadChange *change = &explanation->change[i];
         if (gain(explanation, change->step_ps) < 0.001)
             break;
+        if (table == NULL)
+            table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
         row(table, explanation, change->set, change->step_ps, change->fits ? "fits" : "does not fit");
-        shown++;
     }
-    if (shown > 0)
-        report_page_table(table, out, 2);
-    else
-        g_string_append_printf(out, "  none of %d single changes makes it shorter\n", explanation->count);
+    return table;
+}
+
+static void text_table(OrrTable *table, GString *out)
+{
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -257,7 +258,11 @@ void workload_explain_text(const WorkloadExplanation *explanation, GString *out)
         workload->spec->name[0] != '\0' ? workload->spec->name : workload->spec->workload.name,
         orr_text_seconds(step, (double)workload->step_ps * 1e-12), phase->phase->name,
         phase->why != NULL ? ", where what binds is: " : "", phase->why != NULL ? phase->why : "");
-    text_without(explanation, out);
+    text_table(workload_without_table(explanation), out);
     g_string_append(out, "\nSingle changes, each asked anew:\n\n");
-    text_changes(explanation, out);
+    OrrTable *changes = workload_change_table(explanation);
+    if (changes != NULL)
+        text_table(changes, out);
+    else
+        g_string_append_printf(out, "  none of %d single changes makes it shorter\n", explanation->count);
 }

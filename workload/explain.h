@@ -24,6 +24,9 @@ typedef struct WorkloadExplanation {
 void workload_explain(const Workload *workload, const SpecSource *source, OrrArena *arena,
                       WorkloadExplanation *ret_explanation);
 void workload_explain_json(const WorkloadExplanation *explanation, const SpecSource *source, GString *out);
+/* Tables for people, which the caller frees: the step without each phase; changes that shorten it, NULL: none does. */
+OrrTable *workload_without_table(const WorkloadExplanation *explanation);
+OrrTable *workload_change_table(const WorkloadExplanation *explanation);
 void workload_explain_text(const WorkloadExplanation *explanation, GString *out);
 
 #endif

@@ -44,6 +44,8 @@ int splits_nodes(const Spec *spec);
 
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out);
 void splits_write_text(const Splits *splits, GString *out);
+/* A split a row, for people or `plain`; the caller frees it. */
+OrrTable *splits_table(const Splits *splits, bool plain);
 void splits_write_csv(const Splits *splits, GString *out);
 
 #endif

@@ -40,7 +40,7 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
     g_string_append_c(out, '\n');
 }
 
-static OrrTable *table_of(const Splits *splits, bool plain)
+OrrTable *splits_table(const Splits *splits, bool plain)
 {
     static const char *const headers[] = {"placement",      "train_gpus", "rollout_gpus",
                                           "rollout_tensor", "step_s",     "tokens_per_s_per_gpu",
@@ -80,14 +80,14 @@ void splits_write_text(const Splits *splits, GString *out)
         "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
         "refused; the best are proved.\n\n",
         splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned, splits->refused);
-    OrrTable *table = table_of(splits, false);
+    OrrTable *table = splits_table(splits, false);
     report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
 void splits_write_csv(const Splits *splits, GString *out)
 {
-    OrrTable *table = table_of(splits, true);
+    OrrTable *table = splits_table(splits, true);
     orr_table_csv(table, out);
     orr_table_free(table);
 }

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "spec/load.h"
 #include "workload/loop.h"
 
@@ -96,5 +97,7 @@ void workload_begin_json(OrrJsonWriter *w, const Spec *spec, const SpecSource *s
 void workload_write_json(const Workload *workload, const SpecSource *source, GString *out);
 void workload_write_text(const Workload *workload, GString *out);
 void workload_write_csv(const Workload *workload, GString *out);
+/* A phase a row, for people; the caller frees it. */
+OrrTable *workload_phase_table(const Workload *workload);
 
 #endif

@@ -166,9 +166,10 @@ static char *detail(const WorkloadPhase *phase)
     return g_strdup(text->str);
 }
 
-static void text_phases(const Workload *workload, GString *out)
+OrrTable *workload_phase_table(const Workload *workload)
 {
-    static const char *const headers[] = {"phase", "role", "GPUs", "begins", "takes", "of the step", ""};
+    static const char *const headers[] = {"phase", "role",        "GPUs",   "begins",
+                                          "takes", "of the step", "made of"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < workload->phase_count; i++) {
         const WorkloadPhase *phase = &workload->phase[i];
@@ -183,6 +184,11 @@ static void text_phases(const Workload *workload, GString *out)
                                      more};
         orr_table_row(table, cells);
     }
+    return table;
+}
+
+static void text_table(OrrTable *table, GString *out)
+{
     report_page_table(table, out, 2);
     orr_table_free(table);
 }
@@ -281,7 +287,7 @@ void workload_write_text(const Workload *workload, GString *out)
         report_page_entry(out, "cost", LABEL_COLUMN, cost);
     }
     g_string_append_c(out, '\n');
-    text_phases(workload, out);
+    text_table(workload_phase_table(workload), out);
     text_timeline(workload, out);
 }
 

@@ -48,6 +48,29 @@ static void assert_whole(const char *html)
     g_assert_true(g_utf8_validate(html, -1, NULL));
 }
 
+/* A loop of reinforcement learning: who works when, its phases, and how else its GPUs could be dealt. */
+static void test_loop(void)
+{
+    static const char *const parts[] = {"id=\"loop\"",          "old log-probs",       "Memory of a GPU",
+                                        "ways to deal 32 GPUs", "&lt;b&gt; of a name", "the scenario"};
+    g_autofree char *path = cli_source("scenarios/examples/rl-grpo-qwen3-30b-a3b-h100.json");
+    g_autofree char *html = page(CLI_WORDS(path, "--set", "name=<b> of a name"));
+    g_autofree char *bare = page(CLI_WORDS(path, "--no-search"));
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path));
+    g_auto(GStrv) line = g_strsplit(strstr(run.out, "\nstep "), "\n", 3);
+    g_autofree char *step = g_strdup_printf("takes %s:", g_strstrip(line[1] + strlen("step")));
+    assert_whole(html);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        g_assert_nonnull(strstr(html, parts[i]));
+    g_assert_nonnull(strstr(html, step));
+    g_assert_null(strstr(bare, "ways to deal"));
+    cli_run_clear(&run);
+    g_autofree char *other = cli_source("scenarios/examples/gpt3-175b.json");
+    run = cli_run(NULL, CLI_WORDS("report", path, "--compare", other, "--output", "-"));
+    cli_assert_refused(&run, "report of a loop beside another", "loop over several models");
+    cli_run_clear(&run);
+}
+
 static void test_figures(void)
 {
     static const char *const names[] = {"gpt3-175b", "deepseek-v3-pair", "llama3-405b-16k"};
@@ -299,6 +322,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/report/figures", test_figures);
+    g_test_add_func("/report/loop", test_loop);
     g_test_add_func("/report/sources", test_sources);
     g_test_add_func("/report/same-numbers", test_same_numbers);
     g_test_add_func("/report/side-by-side", test_side_by_side);
