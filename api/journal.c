@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,7 +76,7 @@ static bool next_text(const OrrJson **at, const char **ret_text)
 static bool next_number(const OrrJson **at, double *ret_number)
 {
     const OrrJson *node = next_of(at, ORR_JSON_NUMBER);
-    *ret_number = node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
+    *ret_number = node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : NAN;
     return node != NULL;
 }
 

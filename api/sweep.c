@@ -3,6 +3,7 @@
  */
 #include "api/sweep.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "api/journal.h"
@@ -64,6 +65,27 @@ static void fill_row(const Report *report, ApiSweepRow *row)
     row->usd = report->usd;
 }
 
+/* A loop over several models has no MFU and no one memory. */
+static void fill_loop(const Workload *workload, ApiSweepRow *row)
+{
+    double *const unknown[] = {
+        &row->mfu,         &row->hfu,           &row->bubble_frac, &row->peak_bytes, &row->reserved_bytes,
+        &row->short_bytes, &row->occupied_bytes};
+    for (gsize i = 0; i < G_N_ELEMENTS(unknown); i++)
+        *unknown[i] = NAN;
+    for (int i = 0; i < REPORT_TIME_COUNT; i++)
+        row->time_s[i] = NAN;
+    row->chosen = g_strdup("");
+    row->gpus = workload->gpus;
+    row->fits = workload->fits;
+    row->verdict = report_memory_word(workload->fits ? REPORT_MEMORY_FITS : REPORT_MEMORY_NONE);
+    row->step_s = (double)workload->step_ps * 1e-12;
+    row->tokens_per_s = workload->tokens_per_s;
+    row->tokens_per_s_per_gpu = workload->tokens_per_s_per_gpu;
+    row->days = workload->days;
+    row->usd = workload->usd;
+}
+
 /* The values of run `index`: the last field varies fastest. */
 static char **values_of(const GArray *fields, guint64 index)
 {
@@ -104,8 +126,10 @@ static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shippe
     GError *error = NULL;
     ApiSimulation *simulation =
         api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &ask->stop, &error);
-    if (simulation != NULL &&
-        (ask->ideal || api_simulation_live_shipped(ask->input.path, simulation, shipped, &error)))
+    if (simulation != NULL && simulation->workload != NULL)
+        fill_loop(simulation->workload, &row);
+    else if (simulation != NULL &&
+             (ask->ideal || api_simulation_live_shipped(ask->input.path, simulation, shipped, &error)))
         fill_row(&simulation->report, &row);
     else
         row.reason = without_path(ask->input.path, error->message);

@@ -9,7 +9,7 @@
 
 enum { API_SWEEP_MOST = 1000000 }; /* combinations */
 
-/* One run, as values: what a table shows once the simulation is gone. */
+/* One run, as values: what a table shows once the simulation is gone. NAN: a loop has none. */
 typedef struct ApiSweepRow {
     char **values; /* of the varied fields, in their order; g_strfreev */
     char *reason;  /* why it could not run; NULL: it did */

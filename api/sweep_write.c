@@ -1,4 +1,6 @@
 /* api/sweep_write.c - the rows of a sweep as JSON and CSV. */
+#include <math.h>
+
 #include "api/sweep.h"
 #include "base/text.h"
 
@@ -22,6 +24,7 @@ static void put_text(Sink *sink, const char *key, const char *text)
 
 static void put_number(Sink *sink, const char *key, double value, bool known)
 {
+    known = known && !isnan(value);
     if (sink->json != NULL && known) {
         orr_jw_number(sink->json, key, value);
     } else if (sink->json != NULL) {

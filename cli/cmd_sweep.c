@@ -1,4 +1,5 @@
 /* cli/cmd_sweep.c - orrery sweep: a tidy table of runs, one row for every combination of values. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,10 +52,14 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
         if (row->reason == NULL) {
             orr_text_seconds(cell[0], row->step_s);
             g_snprintf(cell[1], ORR_TEXT_SIZE, "%.4g", row->tokens_per_s_per_gpu);
-            g_snprintf(cell[2], ORR_TEXT_SIZE, "%.1f %%", row->mfu * 100);
-            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", row->bubble_frac * 100);
-            g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f GiB%s", row->occupied_bytes / GIB,
-                       row->fits ? "" : ", does not fit");
+            if (isnan(row->mfu)) { /* a loop over several models */
+                g_strlcpy(cell[4], row->verdict, ORR_TEXT_SIZE);
+            } else {
+                g_snprintf(cell[2], ORR_TEXT_SIZE, "%.1f %%", row->mfu * 100);
+                g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", row->bubble_frac * 100);
+                g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f GiB%s", row->occupied_bytes / GIB,
+                           row->fits ? "" : ", does not fit");
+            }
             if (row->days > 0)
                 g_snprintf(cell[5], ORR_TEXT_SIZE, "%.1f", row->days);
             if (row->effective_days > 0)
@@ -124,7 +129,7 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, const 
         return NULL;
     }
     CliProgress progress = cli_progress_begin("sweeping", &args->common);
-    ApiSweepAsk ask = {.input = {.path = args->common.words[0], .own_runs = args->own_runs},
+    ApiSweepAsk ask = {.input = {.path = args->common.words[0], .own_runs = args->own_runs, .loops = true},
                        .sets = args->common.sets,
                        .fields = fields,
                        .ideal = args->ideal,
@@ -263,18 +268,22 @@ const CliCommand cli_command_sweep = {
     .name = "sweep",
     .usage = "SCENARIO.json",
     .summary = "a tidy table of runs over values of some fields",
-    .help = "Simulates the scenario for every combination of the varied fields, one row each. Columns "
-            "are the values, step time and its parts, throughput, MFU, memory, days of computing, "
-            "effective days and costs. Effective days have failures, checkpoints and restarts in them; "
-            "costs go by them. A combination that cannot run keeps its row, with the reason in the last "
-            "column. Ctrl-C ends with the rows that are done (exit status 130). With --journal nothing that "
-            "is done is lost, "
-            "whatever ends it; under mpirun the processes share the runs. Where tensor, pipeline "
-            "or nodes vary, leave parallel.data out of the scenario or add --set parallel.data=auto.\n\n"
-            "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"
-            "  orrery sweep gpt3.json --set parallel.data=auto --vary parallel.tensor=1..8 \\\n"
-            "      --vary training.recompute=none,selective,full --format csv --output sweep.csv\n"
-            "  orrery sweep gpt3.json --vary training.micro_batch=1..8 --journal sweep.rows\n",
+    .help =
+        "Simulates the scenario for every combination of the varied fields, one row each. Columns "
+        "are the values, step time and its parts, throughput, MFU, memory, days of computing, "
+        "effective days and costs. Effective days have failures, checkpoints and restarts in them; "
+        "costs go by them. A combination that cannot run keeps its row, with the reason in the last "
+        "column. Ctrl-C ends with the rows that are done (exit status 130). With --journal nothing that "
+        "is done is lost, "
+        "whatever ends it; under mpirun the processes share the runs. Where tensor, pipeline "
+        "or nodes vary, leave parallel.data out of the scenario or add --set parallel.data=auto. A loop of "
+        "reinforcement learning has no MFU, parts or single memory: these columns are empty.\n\n"
+        "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"
+        "  orrery sweep gpt3.json --set parallel.data=auto --vary parallel.tensor=1..8 \\\n"
+        "      --vary training.recompute=none,selective,full --format csv --output sweep.csv\n"
+        "  orrery sweep gpt3.json --vary training.micro_batch=1..8 --journal sweep.rows\n"
+        "  orrery sweep scenarios/examples/rl-grpo-qwen3-30b-a3b-h100.json \\\n"
+        "      --vary workload.roles.rollout.parallel.tensor=1..8\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET | CLI_TAKES_PROGRESS,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

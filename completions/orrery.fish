@@ -215,7 +215,7 @@ complete -c orrery -n '__fish_seen_subcommand_from list' -l quiet -d 'no notes o
 complete -c orrery -n '__fish_seen_subcommand_from list' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l own-runs -r -d 'correct steps, days and costs by measured runs of your own, from one on (orrery help measurement)'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l compare -r -d 'also a second scenario side by side, and what each field that differs does alone'
-complete -c orrery -n '__fish_seen_subcommand_from report' -l no-search -d 'leave out the map of tensor and pipeline degrees and the front of time and memory'
+complete -c orrery -n '__fish_seen_subcommand_from report' -l no-search -d 'leave out other configurations: degrees, the front of time and memory, ways to deal GPUs'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l max-seconds -x -d 'for that search (default: 10)'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l ideal -d 'days of computing alone, without failures and checkpoints'
 complete -c orrery -n '__fish_seen_subcommand_from report' -l memory-reserve -x -d 'memory of a GPU to keep free, as 0.1 or "8 GiB" (default: what 98 % of published runs took beyond their prediction)'

@@ -14,7 +14,7 @@ enum { LEAST = 30, COMMANDS = 6 };
 /* Seconds a step, or a search of its own. */
 static bool is_slow(const char *name)
 {
-    return g_str_has_prefix(name, "search-") || g_str_has_prefix(name, "rl-") /* a loop: run alone */ ||
+    return g_str_has_prefix(name, "search-") || g_str_has_prefix(name, "rl-") /* test_loops() */ ||
            g_str_has_prefix(name, "distbelief") || g_str_has_prefix(name, "network-llama3") ||
            g_str_has_prefix(name, "byteps_nk") || g_str_has_prefix(name, "ps_async") ||
            g_str_has_prefix(name, "stragglers-");
@@ -248,6 +248,37 @@ static void test_examples(void)
     }
 }
 
+/* Loops over several models: the same step by explain and sweep, and the best way to deal the GPUs is no slower. */
+static void test_loops(void)
+{
+    static const char *const none[] = {NULL};
+    static const char *const names[] = {"rl-grpo-qwen3-30b-a3b-h100.json", "rl-ppo-llama3-8b-a800.json",
+                                        "rl-grpo-qwen2.5-7b-h20.json", "rl-grpo-deepseek-v3-h100.json"};
+    g_autofree char *folder = cli_source("scenarios/examples");
+    memset(compared, 0, sizeof compared);
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_build_filename(folder, names[i], NULL);
+        Asked asked = {file, names[i], none, NULL, NULL};
+        OrrJsonDoc *run = ask(&asked, CLI_WORDS("run", file));
+        asked.run = orr_json_root(run);
+        g_autofree char *vary = g_strdup_printf("workload.staleness_steps=%.0f",
+                                                orr_json_number(path(asked.run, "staleness_steps")));
+        OrrJsonDoc *sweep = ask(&asked, CLI_WORDS("sweep", file, "--vary", vary)),
+                   *search = ask(&asked, CLI_WORDS("search", file));
+        const OrrJson *row = orr_json_first(path(orr_json_root(sweep), "rows")),
+                      *best = orr_json_first(path(orr_json_root(search), "best"));
+        same(&asked, "sweep", row, "step_s", "step_s");
+        same(&asked, "sweep", row, "tokens_per_s_per_gpu", "tokens_per_s_per_gpu");
+        g_assert_cmpfloat(orr_json_number(path(best, "step_s")), <=,
+                          orr_json_number(path(asked.run, "step_s")) * (1 + 1e-12));
+        check_explain(&asked);
+        orr_json_free(sweep);
+        orr_json_free(search);
+        orr_json_free(run);
+    }
+    g_assert_cmpint(compared[0], ==, (int)G_N_ELEMENTS(names));
+}
+
 /* A run of one's own that took a fifth longer than predicted: days and costs of every command follow it. */
 static void test_own_runs(void)
 {
@@ -290,6 +321,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/answers/examples", test_examples);
     g_test_add_func("/answers/late", test_late);
+    g_test_add_func("/answers/loops", test_loops);
     g_test_add_func("/answers/own-runs", test_own_runs);
     return g_test_run();
 }
