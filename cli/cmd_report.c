@@ -97,16 +97,17 @@ const CliCommand cli_command_report = {
     .name = "report",
     .usage = "SCENARIO.json",
     .summary = "one HTML page to show: the answer, pictures, what would help, what it rests on",
-    .help = "Writes one self-contained page to --output (default: NAME.html): no network, no files "
-            "beside it; light, dark and print. The page begins with the answer in a sentence and its "
-            "interval. The configuration and where the time goes, down to kernels, follow, with pipeline "
-            "and memory as pictures to zoom into. Then come what single changes would bring, the best of "
-            "every pair of tensor and pipeline degrees, and time against memory. Every profile is listed "
-            "with its source. Of a loop of reinforcement learning the page shows which GPUs work when, what "
-            "would help, and the best ways to deal the GPUs to training and generation.\n\n"
-            "  orrery report scenarios/examples/gpt3-175b.json --output gpt3.html\n"
-            "  orrery report scenarios/examples/rl-grpo-qwen3-30b-a3b-h100.json\n"
-            "  orrery report gpt3.json --compare scenarios/examples/gpt3-175b-interleaved.json\n",
+    .help =
+        "Writes one self-contained page to --output (default: NAME.html): no network, no files "
+        "beside it; light, dark and print. The page begins with the answer in a sentence and its "
+        "interval. The configuration and where the time goes, down to kernels, follow, with pipeline "
+        "and memory as pictures to zoom into. Then come what single changes would bring, the best of "
+        "every pair of tensor and pipeline degrees, and time against memory. Every profile is listed "
+        "with its source. Of a loop of reinforcement learning the page shows which GPUs work when and what "
+        "would help. It ends with the best ways to deal the GPUs to training and generation.\n\n"
+        "  orrery report scenarios/examples/gpt3-175b.json --output gpt3.html\n"
+        "  orrery report scenarios/examples/rl-grpo-qwen3-30b-a3b-h100.json\n"
+        "  orrery report gpt3.json --compare scenarios/examples/gpt3-175b-interleaved.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
