@@ -1,5 +1,6 @@
 /* costmodel/activations.c - see activations.h. Bytes are for the tokens of one micro-batch on this rank. */
 #include <math.h>
+#include <string.h>
 
 #include "costmodel/freeze.h"
 #include "costmodel/activations.h"
@@ -92,6 +93,23 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
                              longest * sum.forward_temp_bytes, longest * sum.backward_temp_bytes};
 }
 
+double cost_widened_bytes(const CostShape *shape, const CostGraph *graph, CostRecomputeExtent extent,
+                          bool backward)
+{
+    const CostOps *forward = &graph->pass[COST_FORWARD],
+                  *ops = backward ? &graph->pass[COST_BACKWARD_INPUT] : forward;
+    const CostOp *most = NULL;
+    for (int i = 0; i < ops->count; i++)
+        if (most == NULL || ops->op[i].temp_bytes > most->temp_bytes)
+            most = &ops->op[i];
+    double bytes = most != NULL && strcmp(most->name, "widen weight") == 0 ? most->temp_bytes : 0;
+    for (int i = 0; i < forward->kept_count; i++)
+        if (strcmp(forward->kept[i].name, "widened weight") == 0 &&
+            cost_drops_tensor(shape->spec, forward, &forward->kept[i], extent))
+            bytes += forward->kept[i].bytes;
+    return bytes;
+}
+
 double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
 {
     double bytes = 0;
@@ -108,7 +126,7 @@ double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRe
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage)
 {
     CostGraph graph;
-    cost_graph_layer(shape, layer, &graph);
+    cost_graph_layer_in(shape, layer, layer_in_stage, &graph);
     return cost_activations(shape, &graph, cost_layer_extent(shape->spec, layer, layer_in_stage));
 }
 

@@ -35,6 +35,10 @@ double cost_kept_bytes(const CostShape *shape, const CostTensor *tensor, CostRec
 double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent);
 
 /* The same of one layer, and of the head. */
+/* Of a layer's temporaries of a forward or a backward, frozen weights that are widened: those that the backward makes again,
+ * and the buffer of a product, where no other op asks for more. */
+double cost_widened_bytes(const CostShape *shape, const CostGraph *graph, CostRecomputeExtent extent,
+                          bool backward);
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage);
 CostActivations cost_head_activations(const CostShape *shape);
 /* Bytes of one micro-batch that crosses a pipeline boundary, and of the last stage's result: 16-bit logits. */

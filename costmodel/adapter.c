@@ -263,9 +263,9 @@ static void drop_gradients(CostOps *weights)
     weights->count = count;
 }
 
-void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, CostGraph *graph)
+void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, int layer_in_stage, CostGraph *graph)
 {
-    if (cost_part_stops(shape->spec, piece, layer)) {
+    if (cost_part_stops(shape->spec, piece, layer, layer_in_stage)) {
         graph->pass[COST_BACKWARD_INPUT].count = graph->pass[COST_BACKWARD_WEIGHT].count = 0;
         graph->pass[COST_FORWARD].kept_count = 0;
     }

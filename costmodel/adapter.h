@@ -55,6 +55,7 @@ CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer
 void cost_reference_ops(const CostOps *forward, CostOps *ret_ops);
 
 /* Takes out of a piece's ops and tensors what only gradients of frozen weights want; nothing where all are trained. */
-void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, CostGraph *graph);
+void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, int layer_in_stage,
+                 CostGraph *graph);
 
 #endif

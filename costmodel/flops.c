@@ -50,7 +50,7 @@ static void add_layers(const CostShape *shape, const CostLayerGroups *groups, Su
     CostGraph graph;
     for (int i = 0; i < groups->count; i++) {
         const CostLayerGroup *group = &groups->group[i];
-        cost_graph_layer(shape, group->layer, &graph);
+        cost_graph_layer_in(shape, group->layer, group->layer_in_stage, &graph);
         add_graph(shape->spec, &graph, group->extent, group->count, sums);
     }
 }

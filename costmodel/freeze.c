@@ -9,13 +9,15 @@ bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer)
                                         : piece == COST_PART_LAYER && layer < freeze->layers;
 }
 
-bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer)
+bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer, int layer_in_stage)
 {
-    return spec->training.freeze.embedding && piece != COST_PART_HEAD && cost_part_frozen(spec, piece, layer);
+    return spec->training.freeze.embedding && piece != COST_PART_HEAD && layer == layer_in_stage &&
+           cost_part_frozen(spec, piece, layer);
 }
 
 CostRecomputeExtent cost_layer_extent(const Spec *spec, int layer, int layer_in_stage)
 {
-    return cost_part_stops(spec, COST_PART_LAYER, layer) ? COST_RECOMPUTE_OP_NONE
-                                                         : cost_recompute_extent(spec, layer_in_stage);
+    return cost_part_stops(spec, COST_PART_LAYER, layer, layer_in_stage)
+               ? COST_RECOMPUTE_OP_NONE
+               : cost_recompute_extent(spec, layer_in_stage);
 }

@@ -10,10 +10,12 @@
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer);
 
 /* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. ZeRO-3
- * gathers its units for the forward alone: hooks before a backward hang on outputs that require a gradient. Pipelines send
- * gradients to such a stage all the same: what they receive into requires one. Ignored: that frozen layers behind the first
- * stage therefore run a backward.   Source: [Zhao2023]; [MegatronCore] p2p_communication.py */
-bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer);
+ * gathers its units for the forward alone: hooks before a backward hang on outputs that require a gradient. Stages behind
+ * the first receive into tensors that require one: their frozen layers run a backward, whose result is sent on, and a
+ * first stage whose output requires none receives it and does nothing. `layer_in_stage` is `layer`
+ * in the first stage alone.   Source: [Zhao2023]; [MegatronCore] p2p_communication.py (create_tensor_recv_prev), schedules.py
+ * (backward_step) */
+bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer, int layer_in_stage);
 
 /* What of a layer runs again in the backward: nothing where there is none. `layer_in_stage` counts from 0. */
 CostRecomputeExtent cost_layer_extent(const Spec *spec, int layer, int layer_in_stage);

@@ -3,15 +3,13 @@
 
 #include "costmodel/freeze.h"
 
-int cost_layer_group_at(const Spec *spec, int layer, CostRecomputeExtent extent)
-{
-    const int frozen = cost_part_frozen(spec, COST_PART_LAYER, layer) ? COST_LAYER_KINDS : 0;
-    return (frozen + cost_layer_kind(&spec->model, layer)) * COST_RECOMPUTE_OP_COUNT + (int)extent;
-}
-
 int cost_layer_group(const Spec *spec, int layer, int layer_in_stage)
 {
-    return cost_layer_group_at(spec, layer, cost_layer_extent(spec, layer, layer_in_stage));
+    const int trained = cost_part_stops(spec, COST_PART_LAYER, layer, layer_in_stage) ? 2
+                        : cost_part_frozen(spec, COST_PART_LAYER, layer)              ? 1
+                                                                                      : 0;
+    return (trained * COST_LAYER_KINDS + cost_layer_kind(&spec->model, layer)) * COST_RECOMPUTE_OP_COUNT +
+           (int)cost_layer_extent(spec, layer, layer_in_stage);
 }
 
 void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerGroups *groups)
@@ -19,8 +17,10 @@ void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerG
     for (int i = 0; i < layers; i++) {
         int *at = &groups->at[cost_layer_group(spec, first_layer + i, i)];
         if (*at == 0) {
-            groups->group[groups->count] = (CostLayerGroup){
-                .layer = first_layer + i, .extent = cost_layer_extent(spec, first_layer + i, i)};
+            groups->group[groups->count] =
+                (CostLayerGroup){.layer = first_layer + i,
+                                 .layer_in_stage = i,
+                                 .extent = cost_layer_extent(spec, first_layer + i, i)};
             *at = ++groups->count;
         }
         groups->group[*at - 1].count++;

@@ -1,15 +1,16 @@
-/* costmodel/layers.h - layers that are alike: of one kind (costmodel/params.h) and one extent of recomputation, all trained or all frozen. Each such group
- * has one graph, so that a model's layers cost no more to count than their kinds. */
+/* costmodel/layers.h - layers that are alike: of one kind (costmodel/params.h) and one extent of recomputation, all
+ * trained, all frozen, or all before what a gradient reaches. Each such group has one graph, so that a model's layers cost no more to count than their kinds. */
 #ifndef ORR_COSTMODEL_LAYERS_H
 #define ORR_COSTMODEL_LAYERS_H
 
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
 
-#define COST_LAYER_GROUPS (2 * COST_LAYER_KINDS * COST_RECOMPUTE_OP_COUNT) /* trained, and frozen */
+#define COST_LAYER_GROUPS                                                                                    \
+    (3 * COST_LAYER_KINDS * COST_RECOMPUTE_OP_COUNT) /* trained, frozen, without a backward */
 
 typedef struct CostLayerGroup {
-    int layer; /* 0-based along the model: the first of them */
+    int layer, layer_in_stage; /* 0-based along the model and its stage: the first of them */
     int count;
     CostRecomputeExtent extent;
 } CostLayerGroup;
@@ -24,7 +25,6 @@ typedef struct CostLayerGroups {
 /* Which of all kinds and extents a layer is: below COST_LAYER_GROUPS. `layer_in_stage` counts from 0. Layers before those that
  * a gradient reaches run nothing again. */
 int cost_layer_group(const Spec *spec, int layer, int layer_in_stage);
-int cost_layer_group_at(const Spec *spec, int layer, CostRecomputeExtent extent);
 
 /* Adds the `layers` layers of one stage, the first of which is `first_layer` of the model. */
 void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerGroups *groups);

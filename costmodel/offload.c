@@ -178,7 +178,7 @@ double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in
     const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
     CostGraph graph;
     double bytes = 0;
-    cost_graph_layer(shape, layer, &graph);
+    cost_graph_layer_in(shape, layer, layer_in_stage, &graph);
     const CostOps *forward = &graph.pass[COST_FORWARD];
     for (int i = 0; i < forward->kept_count; i++) {
         const CostTensor *tensor = &forward->kept[i];
@@ -195,7 +195,7 @@ int cost_offload_tensors(const CostShape *shape, int layer, int layer_in_stage, 
     const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
     CostGraph graph;
     int count = 0;
-    cost_graph_layer(shape, layer, &graph);
+    cost_graph_layer_in(shape, layer, layer_in_stage, &graph);
     const CostOps *forward = &graph.pass[COST_FORWARD];
     for (int i = 0; i < forward->kept_count; i++) {
         if (!cost_drops_tensor(shape->spec, forward, &forward->kept[i], extent)) {

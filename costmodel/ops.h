@@ -155,7 +155,9 @@ typedef struct CostGraph {
 
 typedef void (*CostListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
 
+/* A layer of a model on one stage, or of a stage that it is the layer_in_stage'th of, from 0 (freeze.h). */
 void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph);
+void cost_graph_layer_in(const CostShape *shape, int layer, int layer_in_stage, CostGraph *graph);
 /* `list`: cost_ops_embedding, cost_ops_head or cost_ops_mtp. */
 void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph);
 

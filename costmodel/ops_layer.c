@@ -50,11 +50,16 @@ void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *o
 
 void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)
 {
+    cost_graph_layer_in(shape, layer, layer, graph);
+}
+
+void cost_graph_layer_in(const CostShape *shape, int layer, int layer_in_stage, CostGraph *graph)
+{
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         graph->pass[pass].count = graph->pass[pass].kept_count = 0;
         cost_ops_layer(shape, layer, (CostPass)pass, &graph->pass[pass]);
     }
-    cost_freeze(shape, COST_PART_LAYER, layer, graph);
+    cost_freeze(shape, COST_PART_LAYER, layer, layer_in_stage, graph);
 }
 
 void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
@@ -67,7 +72,7 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
                 list == cost_ops_embedding ? COST_PART_EMBEDDING
                 : list == cost_ops_head    ? COST_PART_HEAD
                                            : COST_PART_MTP,
-                0, graph);
+                0, 0, graph);
 }
 
 /* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.

@@ -88,7 +88,9 @@ typedef struct SimSegment {
     SimWork copy_out, copy_back;        /* of its activations to the host and back; zero: they stay */
     int64_t leaving_bytes;              /* of its activations, those that leave */
     const SimOffload *offload;          /* states that are not on the GPU; NULL: all are */
-    double dense_params, expert_params; /* on this rank, before ZeRO */
+    double dense_params, expert_params; /* trained, on this rank, before ZeRO */
+    double frozen_bytes,
+        reference_bytes; /* of weights that this rank holds beside them, and of a second model's */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
     int64_t

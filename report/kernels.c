@@ -125,6 +125,8 @@ static CostLayerGroups group_layers(const Report *report)
 static const char *what_else(const Spec *spec, const CostLayerGroups *groups, const CostLayerGroup *group)
 {
     const SpecModel *model = &spec->model;
+    if (cost_part_stops(spec, COST_PART_LAYER, group->layer, group->layer_in_stage))
+        return " frozen before any trained";
     if (cost_part_frozen(spec, COST_PART_LAYER, group->layer))
         return " frozen";
     for (int i = 0; i < groups->count; i++) {
@@ -170,7 +172,7 @@ static int list_pieces(const Report *report, Piece pieces[COST_LAYER_GROUPS + 3]
 static void graph_of_piece(const CostShape *shape, const Piece *piece, CostGraph *graph)
 {
     if (piece->list == NULL)
-        cost_graph_layer(shape, piece->group.layer, graph);
+        cost_graph_layer_in(shape, piece->group.layer, piece->group.layer_in_stage, graph);
     else
         cost_graph(shape, piece->list, graph);
 }

@@ -30,8 +30,9 @@ typedef struct Turn {
 
 /* Where the walk along one pipeline rank's step has come to. */
 typedef struct RankParts {
-    GArray *turns; /* Turn, by time */
-    guint next;
+    GArray *turns;  /* Turn, by time */
+    GArray *passes; /* const SimSpan *, by time */
+    guint next, next_pass;
     gint8 *state;  /* [stages][microbatches] */
     Alive *alive;  /* [stages] */
     GArray *shown; /* int64_t: bytes of each line as it was written last */
@@ -81,11 +82,18 @@ static int by_time(const void *a, const void *b)
     return (x->ps > y->ps) - (x->ps < y->ps);
 }
 
+static int by_start(const void *a, const void *b)
+{
+    const SimSpan *x = *(const SimSpan *const *)a, *y = *(const SimSpan *const *)b;
+    return (x->start_ps > y->start_ps) - (x->start_ps < y->start_ps);
+}
+
 static RankParts rank_parts(const Report *report, int rank)
 {
     const int simulated = rank * report_ranks_a_stage(report), count = report->plan.shape.microbatches,
               stages = report->plan.shape.ranks * report->plan.shape.chunks;
     const RankParts parts = {.turns = g_array_new(FALSE, FALSE, sizeof(Turn)),
+                             .passes = g_array_new(FALSE, FALSE, sizeof(SimSpan *)),
                              .state = g_new0(gint8, (gsize)stages * (gsize)MAX(1, count)),
                              .alive = g_new0(Alive, stages),
                              .shown = g_array_new(FALSE, TRUE, sizeof(int64_t))};
@@ -103,14 +111,17 @@ static RankParts rank_parts(const Report *report, int rank)
                                     : input ? 2
                                             : 3};
         g_array_append_val(parts.turns, turn);
+        g_array_append_val(parts.passes, span);
     }
     g_array_sort(parts.turns, by_time);
+    g_array_sort(parts.passes, by_start);
     return parts;
 }
 
 static void rank_parts_clear(RankParts *parts)
 {
     g_array_free(parts->turns, TRUE);
+    g_array_free(parts->passes, TRUE);
     g_array_free(parts->shown, TRUE);
     g_free(parts->state);
     g_free(parts->alive);
@@ -120,7 +131,7 @@ static void rank_parts_clear(RankParts *parts)
 static void restart(const Report *report, RankParts *parts, int step)
 {
     const gsize stages = (gsize)report->plan.shape.ranks * (gsize)report->plan.shape.chunks;
-    parts->next = 0;
+    parts->next = parts->next_pass = 0;
     parts->step = step;
     memset(parts->state, 0, stages * (gsize)MAX(1, report->plan.shape.microbatches));
     memset(parts->alive, 0, stages * sizeof *parts->alive);
@@ -141,6 +152,17 @@ static void advance(const Report *report, RankParts *parts, int64_t in_step_ps)
         alive->all += *state == 1;
         alive->for_weights += *state == 2;
     }
+}
+
+/* The pass that runs at a moment, which comes behind those asked for before; NULL: none. */
+static const SimSpan *pass_at(RankParts *parts, int64_t in_step_ps)
+{
+    for (; parts->next_pass < parts->passes->len; parts->next_pass++) {
+        const SimSpan *span = g_array_index(parts->passes, const SimSpan *, parts->next_pass);
+        if (span->end_ps > in_step_ps)
+            return span->start_ps <= in_step_ps ? span : NULL;
+    }
+    return NULL;
 }
 
 /* `buffered`: what comes in lies in a buffer of what crosses stages, and is no tensor of its own. */
@@ -165,14 +187,33 @@ static void write_activations(Parts *parts, const char *layer, const SimSegment 
                alive.all * segment->activation_bytes + alive.for_weights * left);
 }
 
+/* Adapters and the frozen weights beside them are tensors of their own, and so is a second model's part. What is off the GPU
+ * is in no line, and what of it is on its way in the rank's own. */
 static void write_states(Parts *parts, const char *layer, const SimSegment *segment)
 {
+    const Spec *spec = parts->report->spec;
+    const SpecOffload *offload = &spec->offload;
     const CostWeights weights = {.dense = segment->dense_params, .expert = segment->expert_params};
-    const CostStates states = cost_states(parts->report->spec, &weights);
-    write_line(parts, parts->stage, layer, "", SIM_MEM_WEIGHTS, 0, llround(states.weights_bytes));
-    write_line(parts, parts->stage, layer, "", SIM_MEM_GRADIENTS, 0, llround(states.gradients_bytes));
-    write_line(parts, parts->stage, layer, "", SIM_MEM_OPTIMIZER, 0,
-               llround(states.optimizer_bytes - (parts->lacks_moments ? states.moments_bytes : 0)));
+    const CostStates states = cost_states(spec, &weights);
+    const bool apart = parts->by == REPORT_MEMORY_BY_TENSOR, adapts = apart && spec->training.adapter.given;
+    const struct {
+        const char *tensor;
+        SimMem kind;
+        SpecTier tier;
+        double bytes;
+    } lines[] = {
+        {adapts ? "adapter" : "", SIM_MEM_WEIGHTS, offload->weights.tier,
+         states.weights_bytes + (apart ? 0 : segment->frozen_bytes + segment->reference_bytes)},
+        {"frozen weights", SIM_MEM_WEIGHTS, offload->weights.tier, apart ? segment->frozen_bytes : 0},
+        {"reference", SIM_MEM_WEIGHTS, offload->weights.tier, apart ? segment->reference_bytes : 0},
+        {adapts ? "adapter" : "", SIM_MEM_GRADIENTS, offload->gradients.tier, states.gradients_bytes},
+        {adapts ? "adapter" : "", SIM_MEM_OPTIMIZER, offload->optimizer.tier,
+         states.optimizer_bytes - (parts->lacks_moments ? states.moments_bytes : 0)},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(lines); i++)
+        if (lines[i].tier == SPEC_TIER_GPU)
+            write_line(parts, parts->stage, layer, lines[i].tensor, lines[i].kind, 0,
+                       llround(lines[i].bytes));
 }
 
 /* One segment of a stage: the embedding, a layer, a multi-token module with its head, or the head. */
@@ -200,7 +241,7 @@ static void write_segment(Parts *parts, const SimStage *stage, int index, int fi
         return;
     }
     if (layer) {
-        cost_graph_layer(&parts->shape, first_layer + in_stage, &graph);
+        cost_graph_layer_in(&parts->shape, first_layer + in_stage, in_stage, &graph);
     } else {
         cost_graph(&parts->shape, before ? cost_ops_embedding : last ? cost_ops_head : cost_ops_mtp, &graph);
         extent = before || last ? COST_RECOMPUTE_OP_NONE : cost_recompute_extent(spec, stage->layers);
@@ -214,24 +255,69 @@ static void write_segment(Parts *parts, const SimStage *stage, int index, int fi
     }
 }
 
-/* What pipeline rank `parts->rank` holds of each kind of memory, `bytes` in all. */
-static void write_rank(Parts *parts, const int64_t *bytes)
+static int first_layer_of(const SimPlan *plan, int stage)
+{
+    int layer = 0;
+    for (int i = 0; i < stage % sim_plan_model_stages(plan); i++)
+        layer += plan->stages[i].layers;
+    return layer;
+}
+
+/* The segment at the highest moment of a pass over a stage (sim_stage_mem()); -1: none asks for workspace. */
+static int highest_segment(const SimStage *stage, bool backward)
+{
+    int64_t most = 0, missing = 0;
+    int highest = -1;
+    for (int i = stage->segment_count - 1; i >= 0; i--) {
+        const SimSegment *segment = &stage->segments[i];
+        const int64_t above =
+            (backward ? segment->backward_temp_bytes : segment->forward_temp_bytes) - missing;
+        highest = above > most ? i : highest;
+        most = MAX(most, above);
+        missing += segment->activation_bytes;
+    }
+    return highest;
+}
+
+/* Frozen weights that the running pass has widened, where it is a layer that asks for most of the workspace. */
+static int64_t widened_bytes(const Parts *parts, const SimSpan *pass)
+{
+    const Spec *spec = parts->report->spec;
+    const SimPlan *plan = &parts->report->plan;
+    if (pass == NULL || !spec->training.adapter.given)
+        return 0;
+    const bool backward = pass->tag != SIM_TAG_FORWARD;
+    const SimStage *stage = &plan->stages[pass->stage];
+    const int in_stage = highest_segment(stage, backward) - stage->first_layer;
+    if (in_stage < 0 || in_stage >= stage->layers)
+        return 0;
+    const int layer = first_layer_of(plan, pass->stage) + in_stage;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    cost_graph_layer_in(&parts->shape, layer, in_stage, graph);
+    return llround(
+        cost_widened_bytes(&parts->shape, graph, cost_layer_extent(spec, layer, in_stage), backward));
+}
+
+/* What pipeline rank `parts->rank` holds of each kind of memory, `bytes` in all, in a moment of a step. */
+static void write_rank(Parts *parts, const int64_t *bytes, int64_t in_step_ps)
 {
     const SimPlan *plan = &parts->report->plan;
-    const int model_stages = sim_plan_model_stages(plan);
     parts->line = 0;
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
         parts->rest[kind] = kind == SIM_MEM_HOST ? 0 : bytes[kind];
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int stage = sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks,
                                        parts->rank, chunk);
-        int first_layer = 0;
-        for (int i = 0; i < stage % model_stages; i++)
-            first_layer += plan->stages[i].layers;
+        const int first_layer = first_layer_of(plan, stage);
         parts->stage = stage;
         for (int i = 0; i < plan->stages[stage].segment_count; i++)
             write_segment(parts, &plan->stages[stage], i, first_layer,
                           parts->ranks[parts->rank].alive[stage]);
+    }
+    if (parts->by == REPORT_MEMORY_BY_TENSOR) {
+        const int64_t widened = widened_bytes(parts, pass_at(&parts->ranks[parts->rank], in_step_ps));
+        write_line(parts, -1, "", "widened weights", SIM_MEM_WORKSPACE, 0,
+                   MIN(widened, parts->rest[SIM_MEM_WORKSPACE]));
     }
     for (int kind = 0; kind < SIM_MEM_GPU_COUNT; kind++)
         write_line(parts, -1, "", "", (SimMem)kind, 0, parts->rest[kind]);
@@ -253,7 +339,7 @@ static void write_moment(const Report *report, const ReportMoment *moment, void 
     parts->rank = moment->level->rank / each;
     parts->time_ps = moment->in_step_ps + moment->step * report->result.step_ps;
     parts->lacks_moments = moment->lacks_moments;
-    write_rank(parts, bytes);
+    write_rank(parts, bytes, moment->in_step_ps);
 }
 
 static void write_peak(Parts *parts, int rank)
@@ -262,7 +348,7 @@ static void write_peak(Parts *parts, int rank)
     const SimRankResult *result = &report->result.rank[rank * report_ranks_a_stage(report)];
     advance(report, &parts->ranks[rank], result->peak_time_ps);
     parts->rank = rank;
-    write_rank(parts, result->at_peak_bytes);
+    write_rank(parts, result->at_peak_bytes, result->peak_time_ps);
 }
 
 void report_write_memory_parts(const Report *report, ReportMemoryBy by, int steps, GString *out)

@@ -331,7 +331,7 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
 static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     /* of a unit, and of the last, in one micro-batch */
-    const bool stops = cost_part_stops(&worker->spec, COST_PART_LAYER, 0); /* where, it does not ask */
+    const bool stops = cost_part_stops(&worker->spec, COST_PART_LAYER, 0, 0); /* where, it does not ask */
     const int64_t last = step_gathers_of(&worker->rules, true, 1);
     const CostWeights weights = rank_weights(worker, rank);
     const int chunks = search_stages_of_rank(worker);

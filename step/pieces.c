@@ -114,6 +114,16 @@ static void read_segments(const SimPlan *plan, int layers, StepPieces *pieces)
     }
 }
 
+/* Of a layer that a first stage runs forward alone and any other one in both directions (cost_part_stops()): the less. */
+static void lower_to_forward(const Spec *spec, int layer, StepPiece *piece)
+{
+    if (!cost_part_stops(spec, COST_PART_LAYER, layer, layer))
+        return;
+    piece->input_ps = piece->weight_ps = piece->again_ps = 0;
+    piece->back = piece->again = (StepSplit){0};
+    piece->kept_bytes = piece->input_only_bytes = piece->backward_temp_bytes = 0;
+}
+
 static CostWeights part_weights(const Spec *spec, CostModelPart part, int layer, bool tied)
 {
     g_autofree Spec *own = g_memdup2(spec, sizeof *spec);
@@ -144,6 +154,8 @@ static void read_plan(const Spec *spec, OrrArena *arena, StepPieces *pieces)
     pieces->overhead_ps = sim_ps(spec->execution.framework.host.microbatch_overhead_s);
     pieces->layer = ORR_ARENA_NEW(arena, StepPiece, spec->model.layers);
     read_segments(&plan, spec->model.layers, pieces);
+    for (int layer = 0; layer < spec->model.layers; layer++)
+        lower_to_forward(spec, layer, &pieces->layer[layer]);
     read_weights(spec, pieces);
     pieces->head_left_out_ps = sim_work_duration_ps(&plan.head_left_out);
     pieces->workspace_bytes = plan.ranks[0].end_workspace_bytes;

@@ -51,7 +51,7 @@ static int stage_of(const Step *step, int rank, int chunk)
 
 static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
 {
-    return step->kinds[cost_layer_group_at(step->spec, group->layer, group->extent)];
+    return step->kinds[cost_layer_group(step->spec, group->layer, group->layer_in_stage)];
 }
 
 static bool has_placeholders(const Spec *spec)
@@ -231,14 +231,12 @@ static void fill_compression(Step *step, double count, SimRankPlan *out)
     }
 }
 
-/* Of a rank's frozen weights what it holds of them: all, or its shard. */
-static double held_frozen_bytes(const Spec *spec, const StepParams *params)
+double step_held_bytes(const Spec *spec, const CostFrozen *frozen)
 {
     const bool sharded = spec->parallel.zero >= 3;
     const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1,
                  expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    return (params->frozen.dense_bytes + params->reference.dense_bytes) / dense +
-           (params->frozen.expert_bytes + params->reference.expert_bytes) / expert;
+    return frozen->dense_bytes / dense + frozen->expert_bytes / expert;
 }
 
 void step_fill_rank(Step *step, int rank)
@@ -249,8 +247,9 @@ void step_fill_rank(Step *step, int rank)
     const CostStates states = cost_states(spec, &params.weights);
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] = sim_ps(cost_optimizer_s(spec, &params.weights));
     fill_embedding_reduce(step, rank, out);
-    out->static_bytes[SIM_MEM_WEIGHTS] = step_bytes(
-        states.weights_bytes + step_secondary_shard_bytes(spec, &params) + held_frozen_bytes(spec, &params));
+    out->static_bytes[SIM_MEM_WEIGHTS] =
+        step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params) +
+                   step_held_bytes(spec, &params.frozen) + step_held_bytes(spec, &params.reference));
     out->static_bytes[SIM_MEM_GRADIENTS] =
         step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);

@@ -106,7 +106,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     const CostRecomputeExtent extent = cost_layer_extent(step->spec, layer, layer_in_stage);
     CostTime times[COST_PASS_COUNT], again = {0};
     CostGraph graph;
-    cost_graph_layer(&step->shape, layer, &graph);
+    cost_graph_layer_in(&step->shape, layer, layer_in_stage, &graph);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         times[pass] = cost_time_ops(&step->shape, &graph.pass[pass], (CostPass)pass);
     }
@@ -126,7 +126,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     const CostParams params = cost_trained_params(step->spec, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
-    segment->stops = cost_part_stops(step->spec, COST_PART_LAYER, layer);
+    segment->stops = cost_part_stops(step->spec, COST_PART_LAYER, layer, layer_in_stage);
     kind->params = rank_params(step->spec, &params, layer);
     kind->params.frozen = cost_frozen_bytes(step->spec, COST_PART_LAYER, layer);
     kind->params.reference = cost_reference_bytes(step->spec, COST_PART_LAYER, layer);
@@ -148,7 +148,7 @@ static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_embedding, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
-    segment->stops = cost_part_stops(step->spec, COST_PART_EMBEDDING, 0);
+    segment->stops = cost_part_stops(step->spec, COST_PART_EMBEDDING, 0, 0);
     add_passes(step, &graph, segment);
     add_reference(step, &graph, segment);
     set_memory(segment, &activations);
@@ -327,6 +327,8 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     for (int i = 0; i < out->segment_count; i++) {
         out->segments[i].dense_params = step->params[stage][i].weights.dense;
         out->segments[i].expert_params = step->params[stage][i].weights.expert;
+        out->segments[i].frozen_bytes = step_held_bytes(step->spec, &step->params[stage][i].frozen);
+        out->segments[i].reference_bytes = step_held_bytes(step->spec, &step->params[stage][i].reference);
     }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */

@@ -225,7 +225,7 @@ static Piece *layer_piece(TraceItems *items, int layer, int layer_in_stage)
     if (piece->graph == NULL) {
         piece->graph = g_new(CostGraph, 1);
         piece->extent = cost_layer_extent(spec, layer, layer_in_stage);
-        cost_graph_layer(&items->shape, layer, piece->graph);
+        cost_graph_layer_in(&items->shape, layer, layer_in_stage, piece->graph);
     }
     return piece;
 }

@@ -4,6 +4,7 @@
 
 #include "costmodel/adapter.h"
 #include "costmodel/flops.h"
+#include "costmodel/layers.h"
 #include "report/report.h"
 #include "spec/load.h"
 
@@ -111,6 +112,32 @@ static void test_passes(void)
     orr_arena_free(arena);
 }
 
+/* Two stages of 16 layers: behind a frozen embedding frozen layers of the first stage have no backward, and those of the second
+ * one have, for what it receives into requires a gradient; without a pipeline none has. */
+static void test_stages(void)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    CostShape shape;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    ask("{\"embedding\":true,\"layers\":24}", arena, spec);
+    cost_shape_init(&shape, spec);
+    cost_graph_layer_in(&shape, 15, 15, graph);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_INPUT].count, ==, 0);
+    cost_graph_layer_in(&shape, 16, 0, graph);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_INPUT].count, >, 0);
+    g_assert_cmpint(graph->pass[COST_BACKWARD_WEIGHT].count, ==, 0);
+    const int halves[] = {16, 16};
+    const CostLayerGroups one = cost_group_model(spec, NULL, 0), two = cost_group_model(spec, halves, 2);
+    g_assert_cmpint(one.count, ==, 2);
+    g_assert_cmpint(one.group[0].count, ==, 24);
+    g_assert_cmpint(two.count, ==, 3);
+    g_assert_cmpint(two.group[1].layer, ==, 16);
+    g_assert_cmpint(two.group[1].layer_in_stage, ==, 0);
+    g_assert_cmpint(two.group[1].count, ==, 8);
+    orr_arena_free(arena);
+}
+
 /* Under ZeRO-3 layers that no gradient reaches are gathered for the forward alone: in each of two micro-batches 16 layers of
  * 218,112,000 weights of 2 bytes once and not twice, 7/8 of them over the links; the table's gradient is reduced in fp32 where it is trained. */
 static void test_gathers(void)
@@ -134,6 +161,7 @@ int main(int argc, char **argv)
     g_test_add_func("/freeze/ladder", test_ladder);
     g_test_add_func("/freeze/parameters", test_parameters);
     g_test_add_func("/freeze/passes", test_passes);
+    g_test_add_func("/freeze/stages", test_stages);
     g_test_add_func("/freeze/gathers", test_gathers);
     return g_test_run();
 }

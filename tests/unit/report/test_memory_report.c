@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "costmodel/states.h"
 #include "report/report.h"
+#include "spec/load.h"
 #include "tests/unit/test_spec_support.h"
 
 enum { RANK, STAGE, LAYER, KIND, TENSOR, MICROBATCHES, BYTES, CELLS };
@@ -63,6 +65,12 @@ static const char *const SCENARIOS[][5] = {
      "model.mtp_layers=1", NULL},
     {"offload.activation_layers=2", "training.precision=bf16", NULL},
     {"training.recompute=selective-op", "execution.framework.allocator.pipeline_keeps=boundaries", NULL},
+    {"training.task=qlora", "training.adapter={\"rank\":8,\"base_dtype\":\"nf4\",\"targets\":\"all-linear\"}",
+     "execution.attention=flash2", NULL},
+    {"training.task=qlora", "training.adapter={\"rank\":8,\"base_dtype\":\"int4\"}",
+     "training.recompute=full", "execution.attention=flash2", NULL},
+    {"training.task=dpo", "training.reference=model", "training.micro_batch=2", "parallel.zero=1", NULL},
+    {"training.freeze={\"embedding\":true,\"layers\":12}", "model.tied_embeddings=false", NULL},
 };
 
 /* Whatever is parallel, recomputed or moved away: the lines of a rank are its peak, of each kind, and a layer's tensors are
@@ -88,6 +96,68 @@ static void adds_up(void)
         }
         orr_arena_free(arena);
     }
+}
+
+/* Bytes of a rank's lines of one kind and tensor, of one layer or (NULL) of all lines. */
+static double tensor_sum(const Report *report, const char *layer, const char *kind, const char *tensor)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    report_write_memory_parts(report, REPORT_MEMORY_BY_TENSOR, 0, text);
+    g_auto(GStrv) lines = lines_of(text->str);
+    double total = 0;
+    for (int i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        if ((layer == NULL || g_str_equal(cells[LAYER], layer)) && g_str_equal(cells[KIND], kind) &&
+            g_str_equal(cells[TENSOR], tensor))
+            total += g_ascii_strtod(cells[BYTES], NULL);
+    }
+    return total;
+}
+
+static Report example(const char *name, const char *const *sets, OrrArena *arena)
+{
+    const ReportOptions options = {.check = true, .record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
+    Spec *spec = orr_arena_alloc(arena, sizeof *spec);
+    g_autofree char *path = g_build_filename(g_getenv("ORRERY_SCENARIOS"), "examples", name, NULL);
+    GError *error = NULL;
+    Report report;
+    spec_load_file(path, sets, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(spec, NULL, &options, arena, &report, &error);
+    g_assert_no_error(error);
+    return report;
+}
+
+/* QLoRA of Llama 2 70B, rank 64 on all linear layers: a layer has 855,638,016 weights in matrices, half a byte each and a
+ * quantised scale for 64, and 16,384 of norms in 16 bits; adapters of 64 (n + m) for each. */
+static void adapters(void)
+{
+    static const char *const offloaded[] = {"cluster=dgx-h100",
+                                            "cluster.nodes=1",
+                                            "training.global_batch=128",
+                                            "parallel={\"data\":8,\"zero\":1}",
+                                            "execution.framework=transformers-deepspeed",
+                                            "offload={\"scheme\":\"zero-offload\"}",
+                                            NULL};
+    static const double MATRICES = 8192.0 * (8192 * 2 + 1024 * 2) + 3 * 8192.0 * 28672,
+                        ADAPTER = 64 * (2 * (8192 + 8192) + 2 * (8192 + 1024) + 3 * (8192.0 + 28672));
+    OrrArena *arena = orr_arena_new();
+    Report report = example("llama2-70b-qlora.json", NULL, arena);
+    const Spec *spec = report.spec;
+    g_assert_cmpfloat(
+        tensor_sum(&report, "7", "weights", "frozen weights"), ==,
+        round(MATRICES * (0.5 + 1.0 / 64 + 4.0 / (64 * 256)) + 2 * (cost_autocasts(spec) ? 4 : 2) * 8192));
+    g_assert_cmpfloat(tensor_sum(&report, "7", "weights", "adapter"), ==, 2 * ADAPTER);
+    g_assert_cmpfloat(tensor_sum(&report, "7", "gradients", "adapter"), ==, 2 * ADAPTER);
+    g_assert_cmpfloat(tensor_sum(&report, "7", "optimizer", "adapter"), ==, 4 * ADAPTER);
+    g_assert_cmpfloat(tensor_sum(&report, NULL, "weights", "reference"), ==, 0);
+    /* the largest product's weights, gate and up, in 16 bits */
+    g_assert_cmpfloat(tensor_sum(&report, NULL, "workspace", "widened weights"), ==, 2 * 2 * 8192.0 * 28672);
+    report = example("llama2-70b-qlora.json", offloaded, arena);
+    g_assert_cmpfloat(sum(&report, REPORT_MEMORY_BY_TENSOR, 0, NULL, NULL), ==, report.stages[0].peak_bytes);
+    g_assert_cmpfloat(tensor_sum(&report, NULL, "optimizer", "adapter"), ==, 0);
+    g_assert_cmpfloat(tensor_sum(&report, "7", "weights", "adapter"), ==, 2 * ADAPTER);
+    orr_arena_free(arena);
 }
 
 /* 1F1B on 4 ranks of 8 layers: rank r keeps 4 - r micro-batches, each layer of them 34 bytes less masks and scores; all of
@@ -251,6 +321,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory-report/bar", test_bar);
     g_test_add_func("/memory-report/adds-up", adds_up);
+    g_test_add_func("/memory-report/adapters", adapters);
     g_test_add_func("/memory-report/pipeline", pipeline);
     g_test_add_func("/memory-report/first-steps", first_steps);
     g_test_add_func("/memory-report/over-time", over_time);
