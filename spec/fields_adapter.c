@@ -146,8 +146,6 @@ static const char *beside(const Spec *spec)
         return "model.encoder_layers";
     if (spec->model.mtp_layers > 0)
         return "model.mtp_layers";
-    if (spec_offloads_states(&spec->offload))
-        return "offload of model states";
     if ((spec->training.adapter.targets & SPEC_TARGETS_MLP) != 0 && spec->model.moe.experts > 0 &&
         spec->parallel.expert_tensor > 1)
         return "parallel.expert_tensor";
@@ -214,13 +212,28 @@ void spec_complete_task(Spec *spec)
     spec->model.tied_embeddings &= !spec->model.scalar_head;
 }
 
+/* Schemes of research code that trains all weights; those of DeepSpeed and FSDP take whatever is trained.
+ * Source: [DeepSpeedOffload], [Stronghold], [MemFerry] */
+static bool check_offload(const Check *check)
+{
+    const SpecOffload *offload = &check->spec->offload;
+    const SpecTraining *training = &check->spec->training;
+    const bool some = training->adapter.given || spec_freezes(&training->freeze);
+    const bool whole = offload->scheme == SPEC_OFFLOAD_STRONGHOLD || offload->scheme == SPEC_OFFLOAD_MEMFERRY;
+    return !some || !whole ||
+           spec_check_fail(check,
+                           "offload.scheme: \"%s\" trains all weights and leaves none frozen; give "
+                           "zero-offload, twin-flow, superoffload, zero3-offload or zero-infinity",
+                           spec_word(&spec_words_offload, (int)offload->scheme));
+}
+
 bool spec_check_adapter(const Check *check)
 {
     const Spec *spec = check->spec;
     const SpecAdapter *adapter = &spec->training.adapter;
     const SpecTask task = spec->training.task;
     const bool wants = task == SPEC_TASK_LORA || task == SPEC_TASK_QLORA;
-    if (!check_reference(check))
+    if (!check_reference(check) || !check_offload(check))
         return false;
     if (wants && !adapter->given)
         return spec_check_fail(check,

@@ -31,8 +31,6 @@ static const char *beside(const Spec *spec)
         return "a list of layers";
     if (spec->model.encoder_layers > 0)
         return "model.encoder_layers";
-    if (spec_offloads_states(&spec->offload))
-        return "offload of model states";
     if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
         return "parallel.data_scheme parameter_server";
     return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE ? "parallel.compression" : NULL;

@@ -218,11 +218,12 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
 {
     const double fraction = spec->offload.weights.fraction;
     const double count = cost_shard_count(spec, &params->weights) * fraction;
-    const double bytes = count * cost_offload_shard_bytes(spec);
+    const double frozen = step_held_bytes(spec, &params->frozen) * fraction; /* as they are stored */
+    const double bytes = count * cost_offload_shard_bytes(spec) + frozen;
     const bool again = spec->parallel.zero == 3 &&
                        spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
-    out->weight_bytes = llround(count / MAX(1, params->tiles) * cost_weight_wire_bytes(spec));
+    out->weight_bytes = llround((count * cost_weight_wire_bytes(spec) + frozen) / MAX(1, params->tiles));
     out->fetch = copy_of(host, bytes, ROW_IN);
     out->backward_fetch = copy_of(host, (again ? 2 : 1) * bytes, ROW_IN);
     if (spec->offload.weights.tier == SPEC_TIER_NVME) {
@@ -381,7 +382,7 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
     if (!spec_offloads_states(offload))
         return;
     const double share = host_share(spec), own = cost_shard_count(spec, &params->weights);
-    const double weights = own * cost_weight_wire_bytes(spec);
+    const double weights = own * cost_weight_wire_bytes(spec) + step_held_bytes(spec, &params->frozen);
     const CostStates states = cost_states(spec, &params->weights);
     CostWeights rest = params->weights;
     rest.dense *= 1 - share;
@@ -402,5 +403,5 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
         move(out, offload->weights.tier, SIM_MEM_WEIGHTS, offload->weights.fraction * weights,
              offload->weights.fraction * weights);
     else if (share > 0 && cost_recipe(spec).master > 0 && offload->direct)
-        move(out, SPEC_TIER_HOST, SIM_MEM_WEIGHTS, 0, weights);
+        move(out, SPEC_TIER_HOST, SIM_MEM_WEIGHTS, 0, own * cost_weight_wire_bytes(spec));
 }

@@ -444,6 +444,7 @@ static void test_refused(void)
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":\"q_prj\"}", "q_proj"},
         {"\"task\":\"lora\",\"mlp_tiles\":2,\"adapter\":{\"rank\":8}", "training.mlp_tiles"},
         {"\"task\":\"lroa\"", "lora"},
+        {"\"task\":\"sft\",\"adapter\":{\"base_dtype\":\"nf4\"}", "adapter.rank: missing"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[\"kv_b_proj\"]}", "kv_b_proj is none"},
         {"\"task\":\"dpo\"", "cached, adapter-off or model"},
         {"\"task\":\"kto\"", "cached, adapter-off or model"},
