@@ -23,7 +23,7 @@ static bool format_of(const char *word, ExchangeFormat *ret_format, GError **err
         }
     return orr_fail(error, ORR_ERROR_INPUT,
                     "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
-                    "llama-factory, torchtune, verl, nemo-rl, schedule or schedule-csv",
+                    "llama-factory, torchtune, trl, peft, verl, nemo-rl, schedule or schedule-csv",
                     word != NULL ? word : "missing");
 }
 
@@ -87,6 +87,8 @@ static bool write_framework(const CliArgs *common, const Spec *spec, const OrrJs
                                                              [EXCHANGE_FORMAT_LLAMA_FACTORY] =
                                                                  "finetune.yaml",
                                                              [EXCHANGE_FORMAT_TORCHTUNE] = "torchtune.yaml",
+                                                             [EXCHANGE_FORMAT_TRL] = "trl.sh",
+                                                             [EXCHANGE_FORMAT_PEFT] = "adapter_config.json",
                                                              [EXCHANGE_FORMAT_VERL] = "verl.sh",
                                                              [EXCHANGE_FORMAT_NEMO_RL] = "nemo_rl.yaml"};
     const bool to_file = common->output != NULL && strcmp(common->output, "-") != 0;
@@ -149,7 +151,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
      "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron, "
-     "axolotl, llama-factory, torchtune (YAML); of a loop verl (overrides) and nemo-rl (YAML); schedule "
+     "axolotl, llama-factory, torchtune (YAML), trl (flags), peft (adapter_config.json, the adapter "
+     "alone); of a loop verl (overrides) and nemo-rl (YAML); schedule "
      "(op orders as JSON, or as CSV where --output ends in .csv) or schedule-csv (as PyTorch's CSV)"},
     {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
      "also a script that launches it: beside --output, or without that alone on standard output"},
@@ -162,7 +165,7 @@ const CliCommand cli_command_export = {
     .help = "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. One "
             "comment line holds what the framework's file has no name for: the cluster, fields of the "
             "simulator. From it 'orrery import' gives the same scenario back. A field that the framework "
-            "cannot do is an error that names it. Megatron-LM flags and overrides of "
+            "cannot do is an error that names it. Flags of Megatron-LM and TRL and overrides of "
             "Megatron-Bridge and verl come as a shell array to source.\n\n"
             "'--to schedule' writes the order in which every pipeline rank works, for parallel.schedule "
             "to read back: a start for a schedule of your own. '--to schedule-csv' writes the same as a "

@@ -23,7 +23,7 @@ static bool format_of(const char *word, int *ret_format, GError **error)
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
                     "--from: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, "
-                    "llama-factory, torchtune, trl, verl, nemo-rl, openrlhf, slime or hf",
+                    "llama-factory, torchtune, trl, peft, verl, nemo-rl, openrlhf, slime or hf",
                     word);
 }
 
@@ -129,7 +129,7 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(ImportArgs, from), "FORMAT",
      "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, "
-     "verl, nemo-rl, openrlhf, slime or hf (default: told from the file)"},
+     "peft, verl, nemo-rl, openrlhf, slime or hf (default: told from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
@@ -144,7 +144,8 @@ const CliCommand cli_command_import = {
         "Prints a scenario from another tool's configuration. Of pre-training it reads Megatron-LM flags (a "
         "script or arguments), Megatron-Bridge overrides, DeepSpeed JSON, torchtitan TOML and nanotron YAML. "
         "Of "
-        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, and arguments of TRL. Of "
+        "fine-tuning it reads axolotl, LLaMA-Factory and torchtune YAML, arguments of TRL, and PEFT's "
+        "adapter_config.json, which is an adapter alone. Of "
         "reinforcement learning it reads launches of verl, OpenRLHF and slime, and NeMo-RL YAML with the "
         "files "
         "that it extends. A Hugging Face config.json is a model alone. \"-\" reads standard input. What the "

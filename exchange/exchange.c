@@ -7,7 +7,6 @@
 #include "exchange/export.h"
 #include "exchange/formats.h"
 #include "exchange/import_dump.h"
-#include "exchange/import_peft.h"
 #include "exchange/import_rl.h"
 #include "exchange/megatron.h"
 #include "spec/import_hf.h"
@@ -84,7 +83,7 @@ bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings 
             error, ORR_ERROR_INPUT,
             "export: %s is read and not written; give one of megatron, "
             "megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, "
-            "verl, nemo-rl",
+            "trl, peft, verl, nemo-rl",
             spec_word(&exchange_words_format, (int)format));
     const SpecFramework *framework = &spec->execution.framework;
     const SpecSchedule schedule = spec->parallel.schedule;
@@ -137,7 +136,7 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     const bool finetunes = of != NULL && of->finetunes;
     if (spec->training.adapter.given && !finetunes)
         return exchange_export_refuse(error, format, "training.adapter", "this format has no adapters",
-                                      "give axolotl, llama-factory or torchtune, or leave it out");
+                                      "give axolotl, llama-factory, torchtune, trl or peft, or leave it out");
     if (spec_freezes(&spec->training.freeze) && !finetunes)
         return exchange_export_refuse(error, format, "training.freeze", "this format freezes no weights",
                                       "give llama-factory, or leave it out");
@@ -155,7 +154,11 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
                             : exchange_export_settings(spec, format, &settings, error);
     if (ok && is_loop)
         add_loop(scenario, format, &settings, loss);
-    else if (ok && scenario != NULL)
+    else if (ok && of->adapter_only && loss != NULL)
+        exchange_loss_change(loss,
+                             "the file is an adapter alone: model, stored weights, batch and layout stay "
+                             "in the scenario (orrery import FILE --base SCENARIO.json)");
+    else if (ok && !of->adapter_only && scenario != NULL)
         add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
         const ExchangeFormatRow *row = exchange_format_row(format);
@@ -192,9 +195,12 @@ static int detect(const char *text, size_t length)
         start++;
     if (start < length && text[start] == '{') {
         OrrJsonDoc *doc = orr_json_parse(text, length, "file", NULL);
-        const bool hf = doc != NULL && spec_is_hf_config(orr_json_root(doc));
+        const OrrJson *root = doc != NULL ? orr_json_root(doc) : NULL;
+        const bool hf = root != NULL && spec_is_hf_config(root),
+                   peft = root != NULL && orr_json_type(root) == ORR_JSON_OBJECT &&
+                          orr_json_member(root, "peft_type") != NULL;
         orr_json_free(doc);
-        return hf ? EXCHANGE_FORMAT_HF : EXCHANGE_FORMAT_DEEPSPEED;
+        return hf ? EXCHANGE_FORMAT_HF : peft ? EXCHANGE_FORMAT_PEFT : EXCHANGE_FORMAT_DEEPSPEED;
     }
     if (exchange_is_dump(text, length))
         return EXCHANGE_FORMAT_MEGATRON_BRIDGE;
@@ -307,7 +313,7 @@ static void warn_software(const ExchangeImport *import, const OrrJson *base, Exc
     const OrrJson *preset = exchange_import_at(import, "execution.framework.preset");
     const char *const *own = exchange_format_row(format)->frameworks;
     named = preset != NULL ? preset : named;
-    if (base == NULL || named == NULL || orr_json_type(named) != ORR_JSON_TEXT)
+    if (base == NULL || named == NULL || orr_json_type(named) != ORR_JSON_TEXT || own[0] == NULL)
         return;
     for (const char *const *word = own; *word != NULL; word++)
         if (g_str_has_prefix(orr_json_text(named), *word))
@@ -326,24 +332,26 @@ static OrrJsonDoc *with_sets(OrrJsonDoc *doc, const char *const *sets)
     return doc;
 }
 
-/* Files of others that are known by a key: PEFT's adapter is read, a profiler's trace is told of. NULL without an error:
- * neither. */
-static OrrJsonDoc *import_by_key(const char *text, size_t length, const char *path, const OrrJson *base,
-                                 ExchangeLoss *loss, GError **error)
+/* Files of others that are known by a key: adapters of another kind, and a profiler's trace. */
+static bool takes_by_key(const char *text, size_t length, const char *path, GError **error)
 {
-    OrrJsonDoc *file = NULL, *doc = NULL;
-    if (holds(text, length, "\"peft_type\""))
-        file = orr_json_parse(text, length, path, NULL);
-    if (file != NULL && exchange_is_peft(orr_json_root(file)))
-        doc = exchange_import_peft(orr_json_root(file), path, base, loss, error);
-    else if (holds(text, MIN(length, 65536), "\"traceEvents\""))
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "%s: is a profiler's trace (Kineto or Chrome), which says what ran and no configuration; "
-                 "import a "
-                 "launch script or a config.json",
-                 path);
+    OrrJsonDoc *file = holds(text, length, "\"peft_type\"") ? orr_json_parse(text, length, path, NULL) : NULL;
+    const bool object = file != NULL && orr_json_type(orr_json_root(file)) == ORR_JSON_OBJECT;
+    const OrrJson *kind = object ? orr_json_member(orr_json_root(file), "peft_type") : NULL;
+    bool ok = true;
+    if (kind != NULL && !(orr_json_type(kind) == ORR_JSON_TEXT && strcmp(orr_json_text(kind), "LORA") == 0)) {
+        g_autofree char *shown = orr_json_show(kind);
+        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: peft_type: %s is an adapter that is not modelled; LORA is",
+                      path, shown);
+    } else if (kind == NULL && holds(text, MIN(length, 65536), "\"traceEvents\"")) {
+        ok = orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is a profiler's trace (Kineto or Chrome), which says what ran and no configuration; "
+            "import a launch script or a config.json, or give it to orrery trace",
+            path);
+    }
     orr_json_free(file);
-    return doc;
+    return ok;
 }
 
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
@@ -360,12 +368,8 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         orr_fail(error, ORR_ERROR_INPUT, "--base: is %s; give a scenario", orr_json_type_name(base));
         return NULL;
     }
-    GError *failure = NULL;
-    OrrJsonDoc *known = format < 0 ? import_by_key(text, length, path, base, loss, &failure) : NULL;
-    if (failure != NULL)
-        g_propagate_error(error, failure);
-    if (known != NULL || failure != NULL)
-        return known != NULL ? with_sets(known, sets) : NULL;
+    if ((format < 0 || format == EXCHANGE_FORMAT_PEFT) && !takes_by_key(text, length, path, error))
+        return NULL;
     if ((format < 0 || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE) && exchange_is_python(text, path)) {
         exchange_refuse_python(path, text, length, error);
         return NULL;
@@ -375,8 +379,8 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         orr_fail(
             error, ORR_ERROR_INPUT,
             "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
-            "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, verl, nemo-rl, openrlhf, slime or "
-            "hf",
+            "torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, peft, verl, nemo-rl, openrlhf, "
+            "slime or hf",
             path);
         return NULL;
     }

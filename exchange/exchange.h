@@ -27,6 +27,7 @@ typedef enum {
     EXCHANGE_FORMAT_TRL,      /* arguments of its scripts: trl sft --model_name_or_path ... */
     EXCHANGE_FORMAT_OPENRLHF, /* arguments of openrlhf.cli.train_ppo_ray */
     EXCHANGE_FORMAT_SLIME,    /* arguments of train.py, among Megatron-LM's */
+    EXCHANGE_FORMAT_PEFT,     /* adapter_config.json: the adapter and nothing else */
     EXCHANGE_FORMAT_COUNT
 } ExchangeFormat;
 

@@ -2,8 +2,8 @@
 #include "exchange/export.h"
 
 static const char *const format_list[] = {
-    "megatron", "megatron-bridge", "deepspeed",     "torchtitan", "nanotron", "verl",     "nemo-rl",
-    "hf",       "axolotl",         "llama-factory", "torchtune",  "trl",      "openrlhf", "slime"};
+    "megatron", "megatron-bridge", "deepspeed", "torchtitan", "nanotron", "verl",  "nemo-rl", "hf",
+    "axolotl",  "llama-factory",   "torchtune", "trl",        "openrlhf", "slime", "peft"};
 const SpecWords exchange_words_format = {"a format", format_list, (int)G_N_ELEMENTS(format_list), 0};
 G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
 

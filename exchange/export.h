@@ -13,6 +13,8 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_axolotl(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_llama_factory(const Spec *spec, Settings *out, GError **error);
 bool exchange_export_torchtune(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_trl(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_peft(const Spec *spec, Settings *out, GError **error);
 
 /* Loops; `scenario`: the document that `spec` was loaded from, of which roles are made. */
 bool exchange_export_verl(const Spec *spec, const OrrJson *scenario, Settings *out, GError **error);

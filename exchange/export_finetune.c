@@ -1,7 +1,8 @@
-/* exchange/export_finetune.c - a scenario as a fine-tuning configuration: axolotl, LLaMA-Factory, torchtune.
+/* exchange/export_finetune.c - a scenario as a fine-tuning configuration: axolotl, LLaMA-Factory, torchtune, TRL, PEFT.
  *
  * Their names are those that exchange/import_finetune.c reads. Model, data set and learning rate are placeholders.
- * Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs
+ * Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs, [TRL] scripts/utils.py,
+ * [PEFT] tuners/lora/config.py, whose older releases refuse a key that they do not know
  * Tested: unit/exchange/test_export_finetune.c
  */
 #include <math.h>
@@ -50,18 +51,35 @@ static void check_layout(Export *export)
         refuse(export, "offload.activations", "on the host", "leave it out");
 }
 
+/* What each program trains, as bits of tasks. */
+static void check_trains(Export *export)
+{
+    enum {
+        TUNES = 1u << SPEC_TASK_SFT | 1u << SPEC_TASK_LORA | 1u << SPEC_TASK_QLORA | 1u << SPEC_TASK_DPO,
+        PREFERS = TUNES | 1u << SPEC_TASK_ORPO | 1u << SPEC_TASK_KTO | 1u << SPEC_TASK_REWARD
+    };
+    static const struct {
+        ExchangeFormat format;
+        unsigned tasks;
+        const char *hint;
+    } rows[] = {
+        {EXCHANGE_FORMAT_AXOLOTL, PREFERS, "give sft, lora, qlora, dpo, orpo, kto or reward"},
+        {EXCHANGE_FORMAT_LLAMA_FACTORY, PREFERS, "give sft, lora, qlora, dpo, orpo, kto or reward"},
+        {EXCHANGE_FORMAT_TORCHTUNE, TUNES, "give sft, lora, qlora or dpo"},
+        {EXCHANGE_FORMAT_TRL, TUNES | 1u << SPEC_TASK_KTO | 1u << SPEC_TASK_APO_UNPAIRED,
+         "give sft, lora, qlora, dpo, kto or apo-unpaired"},
+    };
+    const int task = (int)export->spec->training.task;
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (rows[i].format == export->format && (rows[i].tasks & 1u << task) == 0)
+            refuse(export, "training.task", spec_word(&spec_words_task, task), rows[i].hint);
+}
+
 static void check_task(Export *export)
 {
     const SpecTraining *training = &export->spec->training;
-    const SpecTask task = training->task;
     const bool torchtune = export->format == EXCHANGE_FORMAT_TORCHTUNE;
-    const char *word = spec_word(&spec_words_task, (int)task);
-    if (task == SPEC_TASK_PRETRAIN || task == SPEC_TASK_APO_UNPAIRED ||
-        (torchtune && (task == SPEC_TASK_ORPO || task == SPEC_TASK_REWARD || task == SPEC_TASK_KTO)))
-        refuse(export, "training.task", word,
-               torchtune ? "give sft, lora, qlora or dpo"
-                         : "give sft, lora, qlora, "
-                           "dpo, orpo, kto or reward");
+    check_trains(export);
     if (training->precision != SPEC_PRECISION_BF16 && training->precision != SPEC_PRECISION_FP16 &&
         training->precision != SPEC_PRECISION_FP32)
         refuse(export, "training.precision", spec_word(&spec_words_precision, (int)training->precision),
@@ -145,6 +163,21 @@ static bool has_linear(const SpecModel *model, SpecTarget target)
                                                                       : true;
 }
 
+/* How a program writes a list of words. */
+typedef struct ListSyntax {
+    const char *item, *between, *list;
+} ListSyntax;
+
+static const ListSyntax *list_syntax(ExchangeFormat format)
+{
+    static const ListSyntax yaml = {"%s%s", ", ", "[%s]"}, commas = {"%s%s", ", ", "%s"},
+                            words = {"%s%s", " ", "%s"}, json = {"%s\"%s\"", ", ", "[%s]"};
+    return format == EXCHANGE_FORMAT_LLAMA_FACTORY ? &commas
+           : format == EXCHANGE_FORMAT_TRL         ? &words
+           : format == EXCHANGE_FORMAT_PEFT        ? &json
+                                                   : &yaml;
+}
+
 /* The words of the list of linear layers, in the program's own syntax; all of them: its word for that. */
 static void put_targets(Export *export)
 {
@@ -152,12 +185,14 @@ static void put_targets(Export *export)
     const unsigned targets = export->spec->training.adapter.targets;
     const bool torchtune = export->format == EXCHANGE_FORMAT_TORCHTUNE,
                axolotl = export->format == EXCHANGE_FORMAT_AXOLOTL;
+    const ListSyntax *syntax = list_syntax(export->format);
     g_autoptr(GString) list = g_string_new(NULL);
+    const char *every = export->format == EXCHANGE_FORMAT_LLAMA_FACTORY ? "all" : "all-linear";
     if ((targets & all) == all && !torchtune) {
         if (axolotl)
             settings_bool(export->out, "lora_target_linear", true);
         else
-            text(export, export->names->targets, "all");
+            text(export, export->names->targets, every);
         return;
     }
     const bool mlp = torchtune && (targets & SPEC_TARGETS_MLP) == SPEC_TARGETS_MLP;
@@ -169,11 +204,10 @@ static void put_targets(Export *export)
             continue;
         if (torchtune && strcmp(word, "o_proj") == 0)
             word = "output_proj";
-        g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "", word);
+        g_string_append_printf(list, syntax->item, list->len > 0 ? syntax->between : "", word);
     }
-    g_autofree char *bracketed = g_strdup_printf("[%s]", list->str);
-    settings_raw(export->out, export->names->targets,
-                 export->format == EXCHANGE_FORMAT_LLAMA_FACTORY ? list->str : bracketed);
+    g_autofree char *whole = g_strdup_printf(syntax->list, list->str);
+    settings_raw(export->out, export->names->targets, whole);
     if (mlp)
         settings_bool(export->out, "model.apply_lora_to_mlp", true);
 }
@@ -221,6 +255,8 @@ static void put_trainer(Export *export)
     const Spec *spec = export->spec;
     const SpecPrecision precision = spec->training.precision;
     const bool fsdp = g_str_has_prefix(spec->execution.framework.name, "transformers-fsdp");
+    if (precision == SPEC_PRECISION_FP32 && export->format == EXCHANGE_FORMAT_TRL)
+        settings_bool(export->out, "bf16", false); /* true unless told otherwise */
     if (precision != SPEC_PRECISION_FP32)
         settings_bool(export->out, precision == SPEC_PRECISION_FP16 ? "fp16" : "bf16", true);
     if (fsdp && spec->parallel.zero == 3) {
@@ -229,6 +265,8 @@ static void put_trainer(Export *export)
         g_autofree char *file =
             export->format == EXCHANGE_FORMAT_AXOLOTL
                 ? g_strdup_printf("deepspeed_configs/zero%d.json", spec->parallel.zero)
+            : export->format == EXCHANGE_FORMAT_TRL
+                ? g_strdup_printf("zero%d.json", spec->parallel.zero)
                 : g_strdup_printf("examples/deepspeed/ds_z%d_config.json", spec->parallel.zero);
         text(export, "deepspeed", file);
     }
@@ -246,9 +284,9 @@ static Export start(const Spec *spec, ExchangeFormat format, Settings *out, GErr
 
 static void put_common(Export *export)
 {
-    put_model(export);
-    put_batch(export);
+    put_model(export); /* torchtune's adapter is a part of it */
     put_adapter(export);
+    put_batch(export);
     put_optimizer(export);
     put_length(export);
 }
@@ -362,5 +400,53 @@ bool exchange_export_torchtune(const Spec *spec, Settings *out, GError **error)
     settings_bool(out, "dataset.packed", packs(spec));
     placeholder(&export, "dataset._component_", "torchtune.datasets.alpaca_dataset");
     placeholder(&export, "output_dir", "/tmp/torchtune");
+    return export.ok;
+}
+
+bool exchange_export_trl(const Spec *spec, Settings *out, GError **error)
+{
+    const SpecTraining *training = &spec->training;
+    const SpecAdapter *adapter = &training->adapter;
+    const SpecAttention attention = spec->execution.attention;
+    Export export = start(spec, EXCHANGE_FORMAT_TRL, out, error);
+    if (adapter->given)
+        settings_bool(out, "use_peft", true);
+    put_common(&export);
+    if (adapter->given && adapter->base_dtype != SPEC_BASE_BF16)
+        settings_bool(out, adapter->base_dtype == SPEC_BASE_NF4 ? "load_in_4bit" : "load_in_8bit", true);
+    if (spec_task_refers(training->task))
+        settings_text(out, "loss_type",
+                      training->task == SPEC_TASK_KTO   ? "kto"
+                      : training->task == SPEC_TASK_DPO ? "sigmoid"
+                                                        : "apo_zero_unpaired");
+    if (training->reference == SPEC_REFERENCE_CACHED)
+        settings_bool(out, "precompute_ref_log_probs", true);
+    put_trainer(&export);
+    settings_text(out, "attn_implementation",
+                  attention == SPEC_ATTENTION_UNFUSED  ? "eager"
+                  : attention == SPEC_ATTENTION_FLASH3 ? "flash_attention_3"
+                  : attention == SPEC_ATTENTION_FLASH2 ? "flash_attention_2"
+                                                       : "sdpa");
+    settings_bool(out, "gradient_checkpointing", training->recompute.mode == SPEC_RECOMPUTE_FULL);
+    if (!spec_task_refers(training->task))
+        settings_bool(out, "packing", packs(spec));
+    placeholder(&export, "dataset_name", "tatsu-lab/alpaca");
+    placeholder(&export, "output_dir", "outputs");
+    return export.ok;
+}
+
+/* No key but those that every release knows, and so none for the scenario: a model is whatever loads the adapter. */
+bool exchange_export_peft(const Spec *spec, Settings *out, GError **error)
+{
+    Export export = {spec, exchange_dialect(EXCHANGE_FORMAT_PEFT), EXCHANGE_FORMAT_PEFT, out, error, true};
+    if (!spec->training.adapter.given)
+        refuse(&export, "training.adapter", "none", "give one, as {\"rank\":16}");
+    else if (spec->training.adapter.fused)
+        refuse(&export, "training.adapter.fused", "true", "leave it out: one adapter a projection");
+    settings_text(out, "peft_type", "LORA");
+    settings_text(out, "task_type", spec->training.task == SPEC_TASK_REWARD ? "SEQ_CLS" : "CAUSAL_LM");
+    settings_raw(out, "base_model_name_or_path", "null");
+    put_adapter(&export);
+    settings_text(out, "bias", "none");
     return export.ok;
 }

@@ -17,7 +17,7 @@ static char *quoted(const char *path)
 }
 
 /* What torchrun starts, with the configuration's own option. */
-static void append_program(ExchangeFormat format, GString *out)
+static void append_program(const Spec *spec, ExchangeFormat format, GString *out)
 {
     switch (format) {
     case EXCHANGE_FORMAT_MEGATRON:
@@ -43,6 +43,12 @@ static void append_program(ExchangeFormat format, GString *out)
         return;
     case EXCHANGE_FORMAT_TORCHTUNE:
         g_string_append(out, "\"$RECIPE\" --config \"$CONFIG\"\n");
+        return;
+    case EXCHANGE_FORMAT_TRL:
+        g_string_append_printf(out, "-m trl.scripts.%s \"${TRL_ARGS[@]}\"\n",
+                               spec->training.task == SPEC_TASK_DPO    ? "dpo"
+                               : spec_task_refers(spec->training.task) ? "kto"
+                                                                       : "sft");
         return;
     default:
         break;
@@ -82,6 +88,10 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
     if (exchange_format_row(format) != NULL && exchange_format_row(format)->export_loop != NULL)
         return exchange_export_refuse(error, format, "--launch", "torchrun",
                                       "leave it out: Ray starts its loops, by the program's own command");
+    if (exchange_format_row(format) != NULL && exchange_format_row(format)->adapter_only)
+        return exchange_export_refuse(
+            error, format, "--launch", "torchrun",
+            "leave it out: an adapter starts nothing; --to trl writes a run with it");
     settings_init(&settings);
     if (!exchange_export_settings(spec, format, &settings, error)) {
         settings_clear(&settings);
@@ -91,7 +101,8 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
     append_environment(&settings, out);
     settings_clear(&settings);
     g_string_append_printf(out, "CONFIG=%s\n", name);
-    if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)
+    if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE ||
+        format == EXCHANGE_FORMAT_TRL)
         g_string_append(out, "source \"$CONFIG\"\n");
     if (format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)
         g_string_append(out, "RECIPE=recipe.py" YOURS);
@@ -110,6 +121,6 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
                            "    --rdzv-id %s --rdzv-backend c10d --rdzv-endpoint \"$HEAD:$PORT\" \\\n    ",
                            slurm ? "srun " : "", spec->cluster.nodes, spec->cluster.gpus_per_node,
                            slurm ? "\"$SLURM_JOB_ID\"" : "orrery");
-    append_program(format, out);
+    append_program(spec, format, out);
     return true;
 }

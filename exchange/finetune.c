@@ -1,5 +1,5 @@
 /* exchange/finetune.c - see finetune.h. Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs,
- * [TRL] trainer. Tested: unit/exchange/test_import_finetune.c, test_export_finetune.c */
+ * [TRL] trainer, [PEFT] tuners/lora/config.py. Tested: unit/exchange/test_import_finetune.c, test_export_finetune.c */
 #include "exchange/finetune.h"
 
 static const ExchangeDialect axolotl = {"base_model",
@@ -63,10 +63,18 @@ static const ExchangeDialect trl = {"model_name_or_path",
                                     8,
                                     16};
 
+static const ExchangeDialect peft = {.model = "base_model_name_or_path",
+                                     .rank = "r",
+                                     .alpha = "lora_alpha",
+                                     .dropout = "lora_dropout",
+                                     .targets = "target_modules",
+                                     .rank_default = 8};
+
 const ExchangeDialect *exchange_dialect(ExchangeFormat format)
 {
     return format == EXCHANGE_FORMAT_AXOLOTL         ? &axolotl
            : format == EXCHANGE_FORMAT_LLAMA_FACTORY ? &llama_factory
            : format == EXCHANGE_FORMAT_TORCHTUNE     ? &torchtune
+           : format == EXCHANGE_FORMAT_PEFT          ? &peft
                                                      : &trl;
 }

@@ -11,7 +11,7 @@ typedef struct ExchangeDialect {
     int sequence_default, micro_default, rank_default;
 } ExchangeDialect;
 
-/* Of axolotl, LLaMA-Factory, torchtune or TRL. */
+/* Of axolotl, LLaMA-Factory, torchtune, TRL or PEFT, whose file is an adapter alone: the other names are NULL. */
 const ExchangeDialect *exchange_dialect(ExchangeFormat format);
 
 #endif

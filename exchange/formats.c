@@ -59,7 +59,11 @@ static const ExchangeFormatRow rows[EXCHANGE_FORMAT_COUNT] = {
                                    .finetunes = true,
                                    .frameworks = {"torchtune"}},
     [EXCHANGE_FORMAT_TRL] = {.syntax = SETTINGS_FLAGS,
+                             .export = exchange_export_trl,
                              .import = exchange_import_trl,
+                             .title = "TRL: trl sft (or dpo, kto) \"${TRL_ARGS[@]}\"",
+                             .array = "TRL_ARGS",
+                             .finetunes = true,
                              .frameworks = {"transformers"}},
     [EXCHANGE_FORMAT_VERL] = {.syntax = SETTINGS_DOTLIST,
                               .export_loop = exchange_export_verl,
@@ -79,6 +83,11 @@ static const ExchangeFormatRow rows[EXCHANGE_FORMAT_COUNT] = {
     [EXCHANGE_FORMAT_SLIME] = {.syntax = SETTINGS_FLAGS,
                                .import = exchange_import_slime,
                                .frameworks = {"megatron"}},
+    [EXCHANGE_FORMAT_PEFT] = {.syntax = SETTINGS_JSON,
+                              .export = exchange_export_peft,
+                              .import = exchange_import_peft,
+                              .finetunes = true,
+                              .adapter_only = true},
 };
 
 const ExchangeFormatRow *exchange_format_row(ExchangeFormat format)

@@ -13,6 +13,7 @@ typedef struct ExchangeFormatRow {
     const char *array;         /* of shell words */
     const char *frameworks[6]; /* profiles of that software begin so; NULL behind them */
     bool finetunes;            /* it says adapters, and what is frozen */
+    bool adapter_only; /* and nothing else; its reader takes no key but its own, so it holds no scenario */
 } ExchangeFormatRow;
 
 /* NULL: a format that holds a model alone. */

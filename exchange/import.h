@@ -26,6 +26,7 @@ void exchange_import_axolotl(ExchangeImport *import);
 void exchange_import_llama_factory(ExchangeImport *import);
 void exchange_import_torchtune(ExchangeImport *import);
 void exchange_import_trl(ExchangeImport *import);
+void exchange_import_peft(ExchangeImport *import);
 void exchange_import_verl(ExchangeImport *import);
 void exchange_import_nemo_rl(ExchangeImport *import);
 void exchange_import_openrlhf(ExchangeImport *import);

@@ -1,6 +1,6 @@
-/* exchange/import_finetune.c - fine-tuning configurations into scenarios: axolotl, LLaMA-Factory, torchtune, TRL.
+/* exchange/import_finetune.c - fine-tuning configurations into scenarios: axolotl, LLaMA-Factory, torchtune, TRL, PEFT.
  *
- * The four say the same things under other names: a model, what is trained of it, a batch on one GPU, and which software
+ * The first four say the same things under other names: a model, what is trained of it, a batch on one GPU, and which software
  * shards. Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs, [TRL] trainer
  * and [Transformers] training_args.py for what they do when nobody says otherwise. Tested: unit/exchange/test_import_finetune.c
  */
@@ -16,6 +16,7 @@
 #define LLAMA_FACTORY exchange_dialect(EXCHANGE_FORMAT_LLAMA_FACTORY)
 #define TORCHTUNE     exchange_dialect(EXCHANGE_FORMAT_TORCHTUNE)
 #define TRL           exchange_dialect(EXCHANGE_FORMAT_TRL)
+#define PEFT          exchange_dialect(EXCHANGE_FORMAT_PEFT)
 
 static const char *text_of(const ExchangeImport *import, const char *key)
 {
@@ -84,7 +85,8 @@ static void take_batch(ExchangeImport *import, const ExchangeDialect *names, boo
 static void add_target(GString *list, const char *name)
 {
     g_autofree char *quoted = exchange_json_text(name);
-    g_string_append_printf(list, "%s%s", list->len > 1 ? "," : "", quoted);
+    if (strstr(list->str, quoted) == NULL)
+        g_string_append_printf(list, "%s%s", list->len > 1 ? "," : "", quoted);
 }
 
 /* Where modelling code of the Llama kind keeps a linear layer: what a pattern of PEFT's is matched against. */
@@ -132,7 +134,9 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
     const bool pattern = take_pattern(import, names, given, list);
     g_auto(GStrv) parts = g_strsplit_set(given != NULL && !pattern ? given : "", "[],'\" \t\n", -1);
     for (char **part = parts; *part != NULL; part++) {
-        const char *name = strcmp(*part, "output_proj") == 0 ? "o_proj" : *part;
+        const char *dot = strrchr(*part, '.'),
+                   *own = dot != NULL ? dot + 1 : *part; /* of a module's whole name */
+        const char *name = strcmp(own, "output_proj") == 0 ? "o_proj" : own;
         if (spec_knows_target(name))
             add_target(list, name);
         else if (name[0] != '\0')
@@ -182,10 +186,26 @@ static bool scores(const ExchangeImport *import)
     return g_strcmp0(text_of(import, "stage"), "rm") == 0 || on(import, "reward_model", false);
 }
 
+/* `base`: how frozen weights are stored; bf16: the file need not say. */
+static void take_adapter(ExchangeImport *import, const ExchangeDialect *names, const char *base)
+{
+    int rank = names->rank_default;
+    (void)exchange_import_int(import, names->rank, &rank);
+    exchange_import_native_int(import, "training.adapter.rank", rank);
+    if (text_of(import, names->alpha) != NULL)
+        exchange_import_native(import, "training.adapter.alpha", text_of(import, names->alpha));
+    if (text_of(import, names->dropout) != NULL)
+        exchange_import_native(import, "training.adapter.dropout_frac", text_of(import, names->dropout));
+    if (strcmp(base, "bf16") != 0) {
+        g_autofree char *quoted = exchange_json_text(base);
+        exchange_import_native(import, "training.adapter.base_dtype", quoted);
+    }
+    take_targets(import, names);
+}
+
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
 static void take_task(ExchangeImport *import, const ExchangeDialect *names, const char *base, bool pairs)
 {
-    int rank = names->rank_default;
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
     const bool reward = scores(import), alone = pairs && without_reference(import);
     const char *verdict = verdict_task(import);
@@ -198,19 +218,8 @@ static void take_task(ExchangeImport *import, const ExchangeDialect *names, cons
     exchange_import_native(import, "training.task", task);
     if (verdict != NULL || (pairs && !alone && !reward))
         exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
-    if (base == NULL)
-        return;
-    (void)exchange_import_int(import, names->rank, &rank);
-    exchange_import_native_int(import, "training.adapter.rank", rank);
-    if (text_of(import, names->alpha) != NULL)
-        exchange_import_native(import, "training.adapter.alpha", text_of(import, names->alpha));
-    if (text_of(import, names->dropout) != NULL)
-        exchange_import_native(import, "training.adapter.dropout_frac", text_of(import, names->dropout));
-    if (narrow) {
-        g_autofree char *quoted = exchange_json_text(base);
-        exchange_import_native(import, "training.adapter.base_dtype", quoted);
-    }
-    take_targets(import, names);
+    if (base != NULL)
+        take_adapter(import, names, base);
 }
 
 /* Number format: 16 bits of either kind, or what the program does by itself. */
@@ -234,8 +243,10 @@ static void take_optimizer(ExchangeImport *import, const ExchangeDialect *names)
         return;
     const bool bits = has_word(optimizer, "8bit");
     if (has_word(optimizer, "paged"))
-        exchange_import_warn(import, "%s: %.60s: pages that leave the GPU are not modelled", names->optimizer,
-                             optimizer);
+        exchange_import_warn(import,
+                             "%s: %.60s: its states are taken as on the GPU, which they leave only where "
+                             "memory runs short",
+                             names->optimizer, optimizer);
     static const char *const other[] = {"galore",   "apollo", "lomo",   "schedule_free",
                                         "ademamix", "badam",  "adalomo"};
     bool unknown = false;
@@ -295,7 +306,8 @@ static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool
         exchange_import_warn(
             import, "packing is off: every sequence is taken as long as the longest; give the mean as "
                     "training.sequence_length");
-    const char *epochs = text_of(import, names->epochs);
+    const bool told = !exchange_import_is_placeholder(import, names->epochs);
+    const char *epochs = told ? text_of(import, names->epochs) : NULL;
     int steps = 0;
     const bool limited = exchange_import_int(import, names->steps, &steps) && steps > 0;
     if (limited)
@@ -414,6 +426,46 @@ void exchange_import_trl(ExchangeImport *import)
     take_attention(import, text_of(import, "attn_implementation"), false);
     take_trainer(import, "fsdp");
     take_rest(import, TRL, on(import, "gradient_checkpointing", true), on(import, "packing", false));
+}
+
+/* Keys of adapters that cost something else and are not modelled, where they are on. */
+static void warn_of_kin(ExchangeImport *import)
+{
+    static const char *const kin[] = {"use_dora", "modules_to_save", "rank_pattern", "layers_to_transform",
+                                      "lora_bias"};
+    for (guint i = 0; i < import->in->list->len; i++) {
+        Setting *setting = &g_array_index(import->in->list, Setting, i);
+        const gsize length = strcspn(setting->key, ".");
+        const bool off = strcmp(setting->value, "null") == 0 || strcmp(setting->value, "false") == 0 ||
+                         strcmp(setting->value, "[]") == 0;
+        setting->used = setting->used || off;
+        for (gsize k = 0; !off && k < G_N_ELEMENTS(kin); k++)
+            if (strlen(kin[k]) == length && strncmp(kin[k], setting->key, length) == 0) {
+                exchange_import_warn(import, "%.80s: %.60s is not modelled; passed over", setting->key,
+                                     setting->value);
+                setting->used = true;
+            }
+    }
+}
+
+/* The adapter alone. A scenario whose weights are stored narrow, or whose texts are preferences, stays so. */
+void exchange_import_peft(ExchangeImport *import)
+{
+    static const char *const harmless[] = {
+        "peft_type",       "task_type",          "bias",         "inference_mode",  "init_lora_weights",
+        "fan_in_fan_out",  "use_rslora",         "auto_mapping", "revision",        "alpha_pattern",
+        "peft_version",    "layers_pattern",     "corda_config", "eva_config",      "loftq_config",
+        "megatron_config", "megatron_core",      "use_qalora",   "exclude_modules", "qalora_group_size",
+        "arrow_config",    "ensure_weight_tying"};
+    const OrrJson *task = exchange_import_at(import, "training.task");
+    const char *word =
+        task != NULL && orr_json_type(task) == ORR_JSON_TEXT ? orr_json_text(task) : "pretrain";
+    warn_of_kin(import);
+    take_model(import, PEFT);
+    exchange_import_harmless(import, harmless, G_N_ELEMENTS(harmless));
+    if (strcmp(word, "pretrain") == 0 || strcmp(word, "sft") == 0)
+        exchange_import_native(import, "training.task", "\"lora\"");
+    take_adapter(import, PEFT, "bf16");
 }
 
 void exchange_import_torchtune(ExchangeImport *import)

@@ -129,6 +129,9 @@ static const char *const no_step[] = {
     /* checkpoints, evaluation, ends */
     "save",
     "save_*",
+    "output_dir",
+    "do_train",
+    "template",
     "load",
     "load_*",
     "*ckpt*",

@@ -191,13 +191,18 @@ static void write_json_value(OrrJsonWriter *w, const char *key, const Setting *s
 {
     char *end = NULL;
     const double number = setting->is_text ? 0 : g_ascii_strtod(setting->value, &end);
-    if (!setting->is_text && end != setting->value && *end == '\0')
+    const bool whole = !setting->is_text && (setting->value[0] == '[' || strcmp(setting->value, "null") == 0);
+    OrrJsonDoc *node = whole ? orr_json_parse(setting->value, strlen(setting->value), key, NULL) : NULL;
+    if (node != NULL)
+        orr_jw_node(w, key, orr_json_root(node));
+    else if (!setting->is_text && end != setting->value && *end == '\0')
         orr_jw_number(w, key, number);
     else if (!setting->is_text &&
              (g_str_equal(setting->value, "true") || g_str_equal(setting->value, "false")))
         orr_jw_bool(w, key, setting->value[0] == 't');
     else
         orr_jw_text(w, key, setting->value);
+    orr_json_free(node);
 }
 
 static void write_json(const Settings *settings, GString *out)

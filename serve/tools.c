@@ -230,13 +230,13 @@ static const ServeTool tools[] = {
      .help = "Writes a scenario in a framework's own names. The notes say what the file leaves out.",
      .words = WORDS("export"),
      .seconds = 60,
-     .arguments =
-         {SCENARIO("scenario", SCENARIO_HELP),
-          {"to", SERVE_TAKES_TEXT, "--to", true,
-           "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune or "
-           "schedule.",
-           0, 0},
-          SETS},
+     .arguments = {SCENARIO("scenario", SCENARIO_HELP),
+                   {"to", SERVE_TAKES_TEXT, "--to", true,
+                    "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, "
+                    "torchtune, trl, "
+                    "peft or schedule.",
+                    0, 0},
+                   SETS},
      .labels = {{"", "given", "the scenario"}}},
     {.name = "trace",
      .title = "A recorded step beside its prediction",

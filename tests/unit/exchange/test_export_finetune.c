@@ -74,6 +74,21 @@ static const Case cases[] = {
      "\"task\":\"qlora\"," ADAPTER(",\"targets\":[\"q_proj\",\"v_proj\"],\"base_dtype\":\"nf4\""),
      TORCHTUNE,
      {"qlora_llama3_8b", "lora_attn_modules: [q_proj, v_proj]"}},
+    {EXCHANGE_FORMAT_TRL,
+     "\"task\":\"qlora\"," ADAPTER(",\"targets\":[\"q_proj\",\"v_proj\"],\"base_dtype\":\"nf4\""),
+     ZERO3,
+     {"--use_peft true", "--load_in_4bit true", "--lora_target_modules q_proj v_proj", "--lora_r 16",
+      "--deepspeed zero3.json", "--gradient_accumulation_steps 4", "--packing true", "--max_length 4096"}},
+    {EXCHANGE_FORMAT_TRL,
+     "\"task\":\"dpo\",\"reference\":\"cached\"," ADAPTER(",\"targets\":\"all-linear\""),
+     DDP,
+     {"--loss_type sigmoid", "--precompute_ref_log_probs true", "--per_device_train_batch_size 1",
+      "--lora_target_modules all-linear", "--bf16 true"}},
+    {EXCHANGE_FORMAT_TRL,
+     "\"task\":\"apo-unpaired\",\"reference\":\"model\"",
+     ZERO3,
+     {"--loss_type apo_zero_unpaired", "--per_device_train_batch_size 2"}},
+    {EXCHANGE_FORMAT_TRL, "\"task\":\"sft\",\"precision\":\"fp32\"", DDP, {"--bf16 false"}},
 };
 
 /* Behind the comments, which hold the scenario. */
@@ -121,6 +136,49 @@ static void test_there_and_back(void)
     }
 }
 
+/* An adapter alone: PEFT's keys and no other, read back over any scenario, whose stored weights stay as they are. */
+static void test_adapter(void)
+{
+    static const char *const targets[][2] = {{"\"all-linear\"", "\"target_modules\": \"all-linear\""},
+                                             {"[\"q_proj\",\"down_proj\"]", "\"down_proj\""}};
+    for (gsize i = 0; i < G_N_ELEMENTS(targets); i++) {
+        GError *error = NULL;
+        OrrJsonDoc *doc, *unused;
+        g_autofree char *text = g_strdup_printf(
+            "{" LLAMA8B ",\"training\":{" BATCH "\"task\":\"qlora\",\"adapter\":{\"rank\":16,\"alpha\":8,"
+            "\"dropout_frac\":0.05,\"base_dtype\":\"nf4\",\"targets\":%s}}" DDP "}",
+            targets[i][0]);
+        g_autofree Spec *spec = load(text, &doc);
+        g_autoptr(GString) out = g_string_new(NULL), twice = g_string_new(NULL);
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        exchange_export(spec, orr_json_root(doc), EXCHANGE_FORMAT_PEFT, out, &loss, &error);
+        g_assert_no_error(error);
+        g_assert_nonnull(strstr(out->str, targets[i][1]));
+        g_assert_nonnull(strstr(out->str, "\"r\": 16"));
+        g_assert_null(strstr(out->str, "orrery"));
+        g_assert_cmpuint(loss.changes->len, ==, 1);
+        g_assert_cmpuint(loss.placeholders->len, ==, 0);
+        OrrJsonDoc *base = orr_json_copy(orr_json_root(doc), "base");
+        orr_json_set(base, "training.adapter.rank", "64", &error);
+        OrrJsonDoc *back =
+            exchange_import(out->str, out->len, "back", -1, orr_json_root(base), &loss, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(loss.changes->len, ==, 1);
+        g_autofree char *again = orr_json_dump(orr_json_root(back));
+        g_autofree Spec *read = load(again, &unused);
+        g_assert_cmpint(memcmp(&read->training.adapter, &spec->training.adapter, sizeof(SpecAdapter)), ==, 0);
+        g_assert_cmpint((int)read->training.task, ==, SPEC_TASK_QLORA);
+        exchange_export(read, orr_json_root(unused), EXCHANGE_FORMAT_PEFT, twice, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(twice->str, ==, out->str);
+        orr_json_free(unused);
+        orr_json_free(back);
+        orr_json_free(base);
+        orr_json_free(doc);
+    }
+}
+
 static void test_refusals(void)
 {
     static const struct {
@@ -138,7 +196,9 @@ static void test_refusals(void)
          ",\"parallel\":{\"tensor\":2},\"execution\":{\"framework\":\"transformers-ddp\"}",
          "parallel.tensor: above 1"},
         {EXCHANGE_FORMAT_DEEPSPEED, "\"task\":\"lora\"," ADAPTER(""), DDP,
-         "give axolotl, llama-factory or torchtune"},
+         "give axolotl, llama-factory, torchtune, trl or peft"},
+        {EXCHANGE_FORMAT_TRL, "\"task\":\"orpo\"", DDP, "training.task: orpo; give sft, lora"},
+        {EXCHANGE_FORMAT_PEFT, "\"task\":\"sft\"", DDP, "training.adapter: none; give one"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         GError *error = NULL;
@@ -158,6 +218,7 @@ static void test_refusals(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/export-finetune/adapter", test_adapter);
     g_test_add_func("/export-finetune/there-and-back", test_there_and_back);
     g_test_add_func("/export-finetune/refusals", test_refusals);
     return g_test_run();
