@@ -203,6 +203,14 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
     return frozen;
 }
 
+double cost_held_bytes(const Spec *spec, const CostFrozen *frozen)
+{
+    const bool sharded = spec->parallel.zero >= 3;
+    const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1,
+                 expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
+    return frozen->dense_bytes / dense + frozen->expert_bytes / expert;
+}
+
 /* --- freezing --- */
 
 /* Whether the product at `index` of a forward list has an adapter behind it. */

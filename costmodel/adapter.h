@@ -28,6 +28,8 @@ typedef struct CostFrozen {
     double dense_bytes, expert_bytes;
 } CostFrozen;
 CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer);
+/* What a rank holds of them: all, or its shard. */
+double cost_held_bytes(const Spec *spec, const CostFrozen *frozen);
 /* Bytes of a frozen weight of a linear layer. nf4: half a byte and a scale for 64 weights, of 4 bytes, or of one with 4 bytes
  * for 256 scales. int4: half a byte, and for 128 weights a scale of 2 bytes and a zero of half a byte. int8, fp8: a byte.
  * Source: QLoRA section 3; [AutoGPTQ] */

@@ -100,7 +100,5 @@ void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOfflo
 /* step/zeropp.c: ZeRO++ on one unit whose plain communication is filled in; its second shard of weights. */
 void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *segment);
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params);
-/* Of weights that are not trained, what a rank holds: all, or its shard. */
-double step_held_bytes(const Spec *spec, const CostFrozen *frozen);
 
 #endif

@@ -218,7 +218,7 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
 {
     const double fraction = spec->offload.weights.fraction;
     const double count = cost_shard_count(spec, &params->weights) * fraction;
-    const double frozen = step_held_bytes(spec, &params->frozen) * fraction; /* as they are stored */
+    const double frozen = cost_held_bytes(spec, &params->frozen) * fraction; /* as they are stored */
     const double bytes = count * cost_offload_shard_bytes(spec) + frozen;
     const bool again = spec->parallel.zero == 3 &&
                        spec->execution.framework.data_parallel.regathers_recompute &&
@@ -382,7 +382,7 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
     if (!spec_offloads_states(offload))
         return;
     const double share = host_share(spec), own = cost_shard_count(spec, &params->weights);
-    const double weights = own * cost_weight_wire_bytes(spec) + step_held_bytes(spec, &params->frozen);
+    const double weights = own * cost_weight_wire_bytes(spec) + cost_held_bytes(spec, &params->frozen);
     const CostStates states = cost_states(spec, &params->weights);
     CostWeights rest = params->weights;
     rest.dense *= 1 - share;

@@ -231,14 +231,6 @@ static void fill_compression(Step *step, double count, SimRankPlan *out)
     }
 }
 
-double step_held_bytes(const Spec *spec, const CostFrozen *frozen)
-{
-    const bool sharded = spec->parallel.zero >= 3;
-    const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1,
-                 expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    return frozen->dense_bytes / dense + frozen->expert_bytes / expert;
-}
-
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -249,7 +241,7 @@ void step_fill_rank(Step *step, int rank)
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] =
         step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params) +
-                   step_held_bytes(spec, &params.frozen) + step_held_bytes(spec, &params.reference));
+                   cost_held_bytes(spec, &params.frozen) + cost_held_bytes(spec, &params.reference));
     out->static_bytes[SIM_MEM_GRADIENTS] =
         step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);

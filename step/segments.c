@@ -327,8 +327,8 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     for (int i = 0; i < out->segment_count; i++) {
         out->segments[i].dense_params = step->params[stage][i].weights.dense;
         out->segments[i].expert_params = step->params[stage][i].weights.expert;
-        out->segments[i].frozen_bytes = step_held_bytes(step->spec, &step->params[stage][i].frozen);
-        out->segments[i].reference_bytes = step_held_bytes(step->spec, &step->params[stage][i].reference);
+        out->segments[i].frozen_bytes = cost_held_bytes(step->spec, &step->params[stage][i].frozen);
+        out->segments[i].reference_bytes = cost_held_bytes(step->spec, &step->params[stage][i].reference);
     }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */
