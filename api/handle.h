@@ -10,7 +10,7 @@ struct OrrHandle {
     char *path;      /* NULL: nothing loaded */
     OrrJsonDoc *doc; /* a scenario given as text */
     GPtrArray *sets; /* char*, and a NULL at the end */
-    GString *answer, *error;
+    GString *answer, *error, *notes;
     int (*progress)(double done_frac, void *data);
     void *progress_data;
 };

@@ -25,6 +25,7 @@ OrrHandle *orr_new(void)
     g_ptr_array_add(handle->sets, NULL);
     handle->answer = g_string_new(NULL);
     handle->error = g_string_new(NULL);
+    handle->notes = g_string_new(NULL);
     return handle;
 }
 
@@ -44,6 +45,7 @@ void orr_free(OrrHandle *handle)
     g_ptr_array_free(handle->sets, TRUE);
     g_string_free(handle->answer, TRUE);
     g_string_free(handle->error, TRUE);
+    g_string_free(handle->notes, TRUE);
     g_free(handle);
 }
 

@@ -71,6 +71,12 @@ ORR_API const char *orr_campaign(OrrHandle *handle, const char *options);
 /* Replays measurement files: a JSON list of paths. Needs no scenario. */
 ORR_API const char *orr_validate(OrrHandle *handle, const char *paths);
 
+/* Any other command of the program, which needs no scenario here: `words` is a JSON list, as ["collective", "--ranks=64",
+ * "--cluster=dgx-h100", "--format=json"]. The answer is what the program would print. */
+ORR_API const char *orr_command(OrrHandle *handle, const char *words);
+/* What the last orr_command() said besides, a line each, as an import's list of settings that it could not take over. */
+ORR_API const char *orr_notes(const OrrHandle *handle);
+
 /* The HTML page. Options: search (true), max_seconds, compare (a path), memory_reserve. */
 ORR_API const char *orr_page(OrrHandle *handle, const char *options);
 /* The pipeline of one step as text for a terminal, `width` columns. */

@@ -21,4 +21,7 @@ char **cli_words(const char *list);
 bool cli_args_parse(const CliCommand *command, int argc, char **argv, CliArgs *args, GError **error);
 void cli_args_clear(const CliCommand *command, CliArgs *args);
 
+/* Reads the words of a command (argv[0] is its name) and does it. */
+bool cli_call(const CliCommand *command, int argc, char **argv, GError **error);
+
 #endif

@@ -10,52 +10,10 @@
 #include "base/text.h"
 #include "base/shown.h"
 #include "cli/args.h"
-#include "cli/help.h"
-#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/stack.h"
 
 enum { EXIT_DONE = 0 };
-
-static bool print(const char *text, GError **error)
-{
-    g_autoptr(GString) out = g_string_new(text);
-    return cli_output_write(NULL, out, error);
-}
-
-/* No output may take the place of an input of the same command. */
-static bool spares_inputs(const CliCommand *command, const CliArgs *args, GError **error)
-{
-    int count = 0;
-    g_autofree CliFlag *flags = cli_all_flags(command, &count);
-    for (int i = 0; i < count; i++) {
-        const char *path = NULL;
-        if (cli_flag_is_file(&flags[i]))
-            memcpy(&path, (const char *)args + flags[i].offset, sizeof path);
-        for (char **word = args->words; path != NULL && word != NULL && *word != NULL; word++)
-            if (cli_same_file(path, *word))
-                return orr_fail(error, ORR_ERROR_INPUT, "--%s %s: is the input; give another file",
-                                flags[i].name, path);
-    }
-    return true;
-}
-
-static bool run_command(const CliCommand *command, int argc, char **argv, GError **error)
-{
-    CliArgs *args = g_malloc0(command->args_size);
-    bool ok = cli_args_parse(command, argc, argv, args, error);
-    if (ok && args->help) {
-        g_autoptr(GString) help = g_string_new(NULL);
-        cli_help_command(command, help);
-        ok = print(help->str, error);
-    } else if (ok) {
-        ok = spares_inputs(command, args, error) && cli_input_hold(args->words, error) &&
-             command->run(args, error);
-    }
-    cli_args_clear(command, args);
-    g_free(args);
-    return ok;
-}
 
 /* What other programs call it. */
 static const char *called_elsewhere(const char *word)
@@ -93,15 +51,17 @@ static bool unknown_command(const char *word, GError **error)
 static bool run_line(int argc, char **argv, GError **error)
 {
     const char *word = argc > 1 ? argv[1] : "help";
-    if (strcmp(word, "--version") == 0)
-        return print("orrery " ORRERY_VERSION "\n", error);
+    if (strcmp(word, "--version") == 0) {
+        g_autoptr(GString) version = g_string_new("orrery " ORRERY_VERSION "\n");
+        return cli_output_write(NULL, version, error);
+    }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         word = "help";
     const CliCommand *command = cli_command_find(word);
     if (command == NULL)
         return unknown_command(word, error);
     char *only[] = {(char *)"help", NULL};
-    return argc > 1 ? run_command(command, argc - 1, argv + 1, error) : run_command(command, 1, only, error);
+    return argc > 1 ? cli_call(command, argc - 1, argv + 1, error) : cli_call(command, 1, only, error);
 }
 
 static int run_all(int argc, char **argv)

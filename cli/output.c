@@ -47,8 +47,16 @@ bool cli_outputs_check(const CliOutput *outputs, int count, GError **error)
     return true;
 }
 
+static GPrivate ear_of_thread = G_PRIVATE_INIT(NULL);
+
+void cli_output_hear(CliEar *ear)
+{
+    g_private_set(&ear_of_thread, ear);
+}
+
 /* A file, plain or packed, or standard output. */
 struct CliStream {
+    GString *heard; /* in the place of standard output; NULL: nobody hears it */
     OrrSink *sink;
     CliGzip *gzip; /* NULL: plain */
     GError *error; /* the first; what follows is dropped */
@@ -57,6 +65,11 @@ struct CliStream {
 CliStream *cli_stream_open(const char *path, GError **error)
 {
     CliStream *stream = g_new0(CliStream, 1);
+    const CliEar *ear = is_stdout(path) ? g_private_get(&ear_of_thread) : NULL;
+    if (ear != NULL) {
+        stream->heard = ear->out;
+        return stream;
+    }
     stream->sink = orr_sink_open(is_stdout(path) ? "-" : path, error);
     if (stream->sink != NULL && !is_stdout(path) && g_str_has_suffix(path, ".gz") &&
         (stream->gzip = cli_gzip_open(stream->sink, path, error)) == NULL) {
@@ -74,6 +87,10 @@ bool cli_stream_put(const char *text, gsize length, void *data)
     CliStream *stream = data;
     if (stream->error != NULL)
         return false;
+    if (stream->heard != NULL) {
+        g_string_append_len(stream->heard, text, (gssize)length);
+        return true;
+    }
     if (stream->gzip != NULL)
         return cli_gzip_write(stream->gzip, text, length, false, &stream->error);
     return orr_sink_write(stream->sink, text, length, &stream->error);
@@ -86,7 +103,7 @@ bool cli_stream_close(CliStream *stream, GError **error)
         g_propagate_error(error, stream->error);
     else if (stream->gzip != NULL)
         ok = cli_gzip_write(stream->gzip, "", 0, true, error);
-    const bool closed = orr_sink_close(stream->sink, ok, ok ? error : NULL);
+    const bool closed = stream->sink == NULL || orr_sink_close(stream->sink, ok, ok ? error : NULL);
     cli_gzip_free(stream->gzip);
     g_free(stream);
     return ok && closed;
@@ -134,7 +151,11 @@ void cli_note(bool quiet, const char *format, ...)
     g_autofree char *raw = g_strdup_vprintf(format, values);
     g_autofree char *message = orr_shown(raw, ' ', "\n");
     va_end(values);
-    fprintf(stderr, "%s\n", message);
+    const CliEar *ear = g_private_get(&ear_of_thread);
+    if (ear != NULL)
+        g_string_append_printf(ear->said, "%s\n", message);
+    else
+        fprintf(stderr, "%s\n", message);
 }
 
 int cli_error_tell(const GError *error)

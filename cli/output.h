@@ -14,6 +14,12 @@ typedef struct CliOutput {
     const GString *text; /* filled in before writing */
 } CliOutput;
 
+/* What this thread's commands say goes there, and not to standard output and standard error; NULL: to those again. */
+typedef struct CliEar {
+    GString *out, *said;
+} CliEar;
+void cli_output_hear(CliEar *ear);
+
 /* No two outputs may go to one place. Called before the work begins. */
 bool cli_outputs_check(const CliOutput *outputs, int count, GError **error);
 

@@ -1,6 +1,6 @@
 # liborrery: the rooms behind the functions of api/orrery.h, and nothing else seen from outside.
-add_library(orrery_shared SHARED api/orrery.c api/orrery_plan.c api/orrery_sweep.c api/orrery_beside.c)
-orrery_link(orrery_shared ${ORRERY_ROOMS})
+add_library(orrery_shared SHARED api/orrery.c api/orrery_plan.c api/orrery_sweep.c api/orrery_beside.c cli/library.c)
+orrery_link(orrery_shared cli ${ORRERY_ROOMS})
 set_target_properties(orrery_shared PROPERTIES OUTPUT_NAME orrery PUBLIC_HEADER api/orrery.h
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/api/orrery.map)
 target_link_options(orrery_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/api/orrery.map -Wl,--no-undefined)

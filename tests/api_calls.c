@@ -82,7 +82,7 @@ static void long_call(OrrHandle *orrery, int kind)
 
 static void short_call(OrrHandle *orrery, int kind)
 {
-    switch (kind % 6) {
+    switch (kind % 8) {
     case 0:
         expect(orr_help(orrery, "parallel.zero") != NULL, "help", orrery);
         return;
@@ -97,6 +97,17 @@ static void short_call(OrrHandle *orrery, int kind)
         return;
     case 4:
         expect(orr_run(orrery, "{\"unfold\":") == NULL, "no options", orrery);
+        return;
+    case 5:
+        expect(orr_command(orrery, "[\"collective\",\"--ranks=4\",\"--rate=1GB/s\",\"--bytes=1MiB\"]") !=
+                       NULL &&
+                   orr_notes(orrery) != NULL && orr_command(orrery, "[\"collective\",\"--op=none\"]") == NULL,
+               "command", orrery);
+        return;
+    case 6:
+        expect(orr_command(orrery, "[\"serve\"]") == NULL && orr_command(orrery, "[]") == NULL &&
+                   orr_command(orrery, "[1") == NULL && orr_command(orrery, "[\"run\", 1]") == NULL,
+               "no command", orrery);
         return;
     default:
         expect(orr_load(orrery, "{\"model\": ") != 0, "no text", orrery);

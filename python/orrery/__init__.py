@@ -17,25 +17,17 @@ import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ._answers import Answer, Plan, Report, Search
+from ._answer import Answer
+from ._answers import Plan, Report, Search
+from ._commands import Exported, Noted, Sets, calibrate, collective, export, generate, glossary, import_, jobs, plot, sets_of
 from ._library import Handle, OrreryError, Progress, Scenario
 from ._library import version as _version
+from ._shapes import Campaign, Collective, Comparison, Explanation, Generated, Jobs, Trace, Validation
 
 __version__ = _version()
-__all__ = ["Answer", "OrreryError", "Plan", "Report", "Search", "campaign", "compare", "explain", "help", "list", "plan", "preset",
-           "run", "search", "sweep", "trace", "validate"]
-
-Sets = Optional[Mapping[str, Any]]
-
-
-def _sets(given: Sets, fields: Mapping[str, Any]) -> Dict[str, Any]:
-    sets = dict(given or {})
-    for key, value in fields.items():
-        if "__" not in key and "." not in key:
-            raise TypeError(f"unexpected keyword {key!r}; a field of the scenario has its section, as parallel__tensor")
-        sets[key.replace("__", ".")] = value
-    return sets
-
+__all__ = ["Answer", "Campaign", "Collective", "Comparison", "Explanation", "Exported", "Generated", "Jobs", "Noted", "OrreryError", "Plan",
+           "Report", "Search", "Trace", "Validation", "calibrate", "campaign", "collective", "compare", "explain", "export", "generate", "glossary",
+           "help", "import_", "jobs", "list", "plan", "plot", "preset", "run", "search", "sweep", "trace", "validate"]
 
 class _Bar:
     """tqdm where it is installed, nothing where it is not."""
@@ -64,7 +56,7 @@ def run(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] =
         check: bool = False, own_runs: Optional[str] = None, **fields: Any) -> Report:
     """Simulates one training step. `check` verifies the engine's invariants, `unfold` simulates every rank on its own.
     `own_runs`: a file of your own measured runs, which correct steps, days and costs."""
-    sets = _sets(set, fields)
+    sets = sets_of(set, fields)
     with Handle(scenario, sets) as handle:
         text = handle.ask("run", {"memory_reserve": memory_reserve, "unfold": unfold, "check": check,
                                    "own_runs": own_runs})
@@ -76,7 +68,7 @@ def search(scenario: Scenario, set: Sets = None, *, top: Optional[int] = None, j
            by: Optional[str] = None, own_runs: Optional[str] = None, progress: bool = False, **fields: Any) -> Search:
     """The best configuration of every field that is "auto", with proof. `by`: "step" (default), or the "days" with failures, the
     "cost" or the "energy" of all tokens."""
-    with _Bar("searching", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+    with _Bar("searching", progress) as tell, Handle(scenario, sets_of(set, fields), tell) as handle:
         return Search(json.loads(handle.ask("search", {
             "top": top, "jobs": jobs, "max_seconds": max_seconds, "exhaustive": exhaustive,
             "for": by, "memory_reserve": memory_reserve, "own_runs": own_runs})))
@@ -96,7 +88,7 @@ def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None
          **fields: Any) -> Plan:
     """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs. `by`: the count with
     the least "days", "cost" or "energy" of those that keep what is asked; `machines`: a file of machines with their prices."""
-    with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+    with _Bar("planning", progress) as tell, Handle(scenario, sets_of(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
             "deadline": deadline, "budget_usd": budget_usd, "power_mw": power_mw, "for": by, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
@@ -106,38 +98,38 @@ def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None
 
 
 def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None,
-            own_runs: Optional[str] = None, **fields: Any) -> Answer:
+            own_runs: Optional[str] = None, **fields: Any) -> Explanation:
     """What binds the step, and what single changes would bring, each simulated."""
-    with Handle(scenario, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve, "own_runs": own_runs})))
+    with Handle(scenario, sets_of(set, fields)) as handle:
+        return Explanation(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve, "own_runs": own_runs})))
 
 
 def compare(a: Scenario, b: Scenario, set: Sets = None, *, quick: bool = False, own_runs: Optional[str] = None,
-            **fields: Any) -> Answer:
+            **fields: Any) -> Comparison:
     """Two scenarios side by side: fields that differ, times, memory, and what each field does alone (not with `quick`)."""
     other = json.dumps(b) if isinstance(b, Mapping) else os.fspath(b)
-    with Handle(a, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.ask("compare", {"with": other, "quick": quick, "own_runs": own_runs})))
+    with Handle(a, sets_of(set, fields)) as handle:
+        return Comparison(json.loads(handle.ask("compare", {"with": other, "quick": quick, "own_runs": own_runs})))
 
 
-def trace(path: "str | os.PathLike[str]", scenario: Optional[Scenario] = None, set: Sets = None, **fields: Any) -> Answer:
+def trace(path: "str | os.PathLike[str]", scenario: Optional[Scenario] = None, set: Sets = None, **fields: Any) -> Trace:
     """A profiler's trace, or a folder with one of each rank: kernels by class, and where the prediction of `scenario` differs."""
-    with Handle(scenario, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.call("trace", os.fspath(path))))
+    with Handle(scenario, sets_of(set, fields)) as handle:
+        return Trace(json.loads(handle.call("trace", os.fspath(path))))
 
 
 def campaign(scenario: Scenario, set: Sets = None, *, replicas: Optional[int] = None, seed: Optional[int] = None,
-             days: Optional[float] = None, jobs: Optional[int] = None, ideal: bool = False, **fields: Any) -> Answer:
+             days: Optional[float] = None, jobs: Optional[int] = None, ideal: bool = False, **fields: Any) -> Campaign:
     """Weeks of training with failures, checkpoints and restarts; ideal: only those that the scenario itself says."""
-    with Handle(scenario, _sets(set, fields)) as handle:
-        return Answer(json.loads(handle.ask("campaign", {"replicas": replicas, "seed": seed, "days": days, "jobs": jobs,
-                                                      "ideal": ideal})))
+    with Handle(scenario, sets_of(set, fields)) as handle:
+        return Campaign(json.loads(handle.ask("campaign", {"replicas": replicas, "seed": seed, "days": days, "jobs": jobs,
+                                                        "ideal": ideal})))
 
 
-def validate(*paths: "str | os.PathLike[str]") -> Answer:
+def validate(*paths: "str | os.PathLike[str]") -> Validation:
     """Replays files of published measurements: predicted beside measured."""
     with Handle() as handle:
-        return Answer(json.loads(handle.call("validate", json.dumps([os.fspath(path) for path in paths]))))
+        return Validation(json.loads(handle.call("validate", json.dumps([os.fspath(path) for path in paths]))))
 
 
 _SWEPT = ("gpus", "fits", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "hfu", "bubble_frac", "peak_bytes", "verdict")
@@ -157,7 +149,7 @@ def sweep(scenario: Scenario, vary: Mapping[str, Iterable[Any]], set: Sets = Non
     values = {key: builtins.list(given) if not isinstance(given, (str, int, float)) else [given]
               for key, given in vary.items()}
     points = [dict(zip(values, chosen)) for chosen in itertools.product(*values.values())]
-    with _Bar("sweeping", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+    with _Bar("sweeping", progress) as tell, Handle(scenario, sets_of(set, fields), tell) as handle:
         told = json.loads(handle.ask("sweep", {"vary": values, "jobs": jobs}))["rows"]
     rows = [_sweep_row(point, row) for point, row in zip(points, told)]
     try:

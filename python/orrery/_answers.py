@@ -1,53 +1,13 @@
-"""Answers as mappings whose members are also attributes, and how a notebook shows them."""
+"""What some answers can do besides, and how a notebook shows them."""
 
 from __future__ import annotations
 
 import html
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
+from . import _shapes
 from ._library import Handle, Scenario
-
-
-def _wrap(value: Any) -> Any:
-    if isinstance(value, dict):
-        return Answer(value)
-    if isinstance(value, list):
-        return [_wrap(item) for item in value]
-    return value
-
-
-class Answer(Mapping[str, Any]):
-    """JSON of Orrery: ``answer["memory"]["peak_bytes"]`` and ``answer.memory.peak_bytes`` are one."""
-
-    def __init__(self, data: Dict[str, Any]) -> None:
-        self._data = data
-
-    def __getitem__(self, key: str) -> Any:
-        return _wrap(self._data[key])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __getattr__(self, key: str) -> Any:
-        if key.startswith("_"):
-            raise AttributeError(key)
-        try:
-            return self[key]
-        except KeyError:
-            raise AttributeError(f"no {key!r}; there are {', '.join(self._data)}") from None
-
-    def __dir__(self) -> List[str]:
-        return sorted(set(super().__dir__()) | {key for key in self._data if key.isidentifier()})
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._data!r})"
-
-    def to_dict(self) -> Dict[str, Any]:
-        return self._data
 
 
 _STYLE = """<style>.orrery svg{max-width:100%;height:auto;font:12px sans-serif}.orrery text{fill:currentColor}
@@ -57,7 +17,7 @@ flex-wrap:wrap;gap:0 14px;list-style:none;padding:0}.orrery .legend svg{width:.8
 .orrery .zoom,.orrery .phones{display:none}.orrery table td{text-align:left;padding:2px 12px 2px 0}</style>"""
 
 
-class Report(Answer):
+class Report(_shapes.Report):
     """What `run` found."""
 
     def __init__(self, data: Dict[str, Any], scenario: Scenario, sets: Mapping[str, Any]) -> None:
@@ -107,8 +67,13 @@ class Report(Answer):
                 f'{self.figure("pipeline")}')
 
 
-class Search(Answer):
+class Search(_shapes.Search):
     """What `search` found: `best`, fastest first; `pareto`; `nearest_misses`; `proved` and `gap_frac`."""
+
+    def __repr__(self) -> str:
+        best = self._data["best"]
+        first = f"the best {best[0]['step_s']:.4g} s" if best else "none fits"
+        return f"<Search: {len(best)} configurations, {first}, {'proved' if self._data['proved'] else 'not proved'}>"
 
     def scenario(self, index: int = 0) -> Dict[str, Any]:
         """What "auto" became in the index-th best, as {"training": ..., "parallel": ..., "execution": ...}."""
@@ -130,8 +95,11 @@ class Search(Answer):
         return pandas.DataFrame(rows)
 
 
-class Plan(Answer):
+class Plan(_shapes.Plan):
     """What `plan` found: `rows`, one a number of GPUs, each with the scenario that runs it."""
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self._data['rows'])} rows, GPUs {', '.join(str(row['gpus']) for row in self._data['rows'][:6])}>"
 
     def to_frame(self) -> Any:
         """The rows as a pandas.DataFrame, without their scenarios."""

@@ -6,6 +6,7 @@ import ctypes
 import glob
 import json
 import os
+import threading
 from typing import Any, Callable, Mapping, Optional, Union
 
 Scenario = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -39,12 +40,13 @@ def _open() -> ctypes.CDLL:
     library.orr_free.argtypes = [handle]
     library.orr_on_progress.restype = None
     library.orr_on_progress.argtypes = [handle, _CALLBACK, ctypes.c_void_p]
-    library.orr_error.restype = text
-    library.orr_error.argtypes = [handle]
+    for name in ("orr_error", "orr_notes"):
+        getattr(library, name).restype, getattr(library, name).argtypes = text, [handle]
     for name in ("orr_load", "orr_set"):
         function = getattr(library, name)
         function.restype, function.argtypes = ctypes.c_int, [handle, text]
-    for name in ("run", "search", "plan", "sweep", "explain", "compare", "trace", "campaign", "validate", "page", "csv", "list", "help"):
+    for name in ("run", "search", "plan", "sweep", "explain", "compare", "trace", "campaign", "validate", "page", "csv", "list", "help",
+                 "command"):
         function = getattr(library, "orr_" + name)
         function.restype, function.argtypes = text, [handle, text]
     library.orr_timeline.restype, library.orr_timeline.argtypes = text, [handle, ctypes.c_int]
@@ -53,6 +55,7 @@ def _open() -> ctypes.CDLL:
 
 
 _LIBRARY = _open()
+_PATIENCE_S = 0.2  # with work that was stopped by Ctrl-C
 
 
 def version() -> str:
@@ -71,11 +74,13 @@ class Handle:
                  progress: Optional[Progress] = None) -> None:
         self._handle = _LIBRARY.orr_new()
         self._raised: Optional[BaseException] = None
-        self._callback = _CALLBACK(self._tell) if progress is not None else None
+        self._callback = _CALLBACK(self._tell)
         self._progress = progress
+        self._stopped = False  # by Ctrl-C
+        self._lock = threading.Lock()
+        self._working = self._left = False  # left: the call frees the handle when it ends
         try:
-            if self._callback is not None:
-                _LIBRARY.orr_on_progress(self._handle, self._callback, None)
+            _LIBRARY.orr_on_progress(self._handle, self._callback, None)
             if scenario is not None:
                 self._load(scenario)
             for key, value in (sets or {}).items():
@@ -91,9 +96,11 @@ class Handle:
         self.close()
 
     def close(self) -> None:
-        if self._handle is not None:
-            _LIBRARY.orr_free(self._handle)
-            self._handle = None
+        with self._lock:
+            self._left = self._working
+            if self._handle is not None and not self._left:
+                _LIBRARY.orr_free(self._handle)
+                self._handle = None
 
     def _load(self, scenario: Scenario) -> None:
         if isinstance(scenario, Mapping):
@@ -106,7 +113,8 @@ class Handle:
 
     def _tell(self, done_frac: float, _: Any) -> int:
         try:
-            return 1 if self._progress is not None and self._progress(done_frac) is False else 0
+            refused = self._progress is not None and self._progress(done_frac) is False
+            return 1 if refused or self._stopped else 0
         except BaseException as error:  # shown once the call is over
             self._raised = error
             return 1
@@ -118,11 +126,44 @@ class Handle:
         if not done:
             raise OrreryError(_LIBRARY.orr_error(self._handle).decode())
 
+    def _wait(self, work: Callable[[], Optional[bytes]]) -> Optional[bytes]:
+        """Python meets Ctrl-C between its own steps: the main thread waits in Python while another one is in the library. Work that
+        does not end then goes on unseen, and its handle with it."""
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        done = threading.Event()
+        answers: "list[Optional[bytes]]" = []
+
+        def go_through() -> None:
+            try:
+                answers.append(work())
+            finally:
+                with self._lock:
+                    self._working = False
+                done.set()
+                if self._left:
+                    self.close()
+
+        self._working = True
+        threading.Thread(target=go_through, name="orrery", daemon=True).start()
+        try:
+            done.wait()
+        except KeyboardInterrupt:
+            self._stopped = True
+            done.wait(_PATIENCE_S)
+            raise
+        return answers[0]
+
     def call(self, name: str, *arguments: Any) -> str:
         given = [argument.encode() if isinstance(argument, str) else argument for argument in arguments]
-        answer = getattr(_LIBRARY, "orr_" + name)(self._handle, *given)
+        function = getattr(_LIBRARY, "orr_" + name)
+        answer = self._wait(lambda: function(self._handle, *given))
         self._check(answer is not None)
-        return str(answer, "utf-8")
+        return str(answer or b"", "utf-8")
+
+    def notes(self) -> str:
+        """What the last command said besides its answer."""
+        return str(_LIBRARY.orr_notes(self._handle), "utf-8").rstrip("\n")
 
     def ask(self, name: str, options: Mapping[str, Any]) -> str:
         given = {key: value for key, value in options.items() if value is not None}

@@ -1,6 +1,8 @@
 """The package as users have it: installed, with its library and presets inside."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -199,3 +201,118 @@ def test_memory_stays(gpt3):
     for _ in range(300):
         orrery.run(gpt3)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096  # KiB
+
+
+def test_collective():
+    found = orrery.collective("all-gather", [1 << 20, "1GiB"], cluster="dgx-h100", ranks=16)
+    assert found.ranks == 16 and [row.bytes for row in found.sizes] == [1 << 20, 1 << 30]
+    assert found.sizes[1].busbw_bytes_per_s > found.sizes[0].busbw_bytes_per_s
+    slow = orrery.collective(cluster="dgx-h100", ranks=8, algorithm="ring", rate="1GB/s", bytes="1GB")
+    assert slow.seconds == pytest.approx(1.75, rel=0.01)  # 2 (n - 1) / n of a gigabyte at one a second
+    with pytest.raises(orrery.OrreryError, match="no collective is called"):
+        orrery.collective("all-redduce", cluster="dgx-h100")
+
+
+def test_jobs():
+    drawn = orrery.jobs(seed=3, count=20)
+    assert drawn.jobs == 20 and {row.policy for row in drawn.policies} >= {"fifo", "packing"}
+    assert orrery.jobs(seed=3, count=20) == drawn
+    with pytest.raises(orrery.OrreryError, match="seed"):
+        orrery.jobs()
+
+
+def test_files_of_others(gpt3, tmp_path):
+    script, notes = orrery.export(gpt3, "megatron")
+    assert "--tensor-model-parallel-size" in script and notes
+    (tmp_path / "train.sh").write_text(script)
+    back = orrery.import_(tmp_path / "train.sh")
+    assert orrery.run(back).step_s == pytest.approx(orrery.run(gpt3).step_s, rel=1e-9) and "notes" in repr(back)
+    assert "#SBATCH" in orrery.export(gpt3, "megatron", launch="sbatch").text
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 1000}))
+    alone = orrery.import_(tmp_path / "config.json")
+    assert list(alone) == ["model"] and "A model alone" in alone.notes
+    with pytest.raises(orrery.OrreryError, match="give megatron"):
+        orrery.export(gpt3, "megatronn")
+
+
+def test_calibrate(tmp_path):
+    rows = ["m,n,k,dtype,time_us"] + [f"{m},{n},4096,bf16,{2 * m * n * 4096 / 500e12 * 1e6 + 5}" for m in (1024, 2048, 4096, 8192)
+                                      for n in (1024, 4096, 8192)]
+    (tmp_path / "gemms.csv").write_text("\n".join(rows) + "\n")
+    profile = orrery.calibrate(tmp_path / "gemms.csv", accelerator="h100-sxm5-80gb")
+    assert profile["accelerator"] == "h100-sxm5-80gb" and 0.4 < profile["model"]["gemm"]["bf16"]["peak_frac"] < 0.6
+    assert profile.notes and len(repr(profile)) < 200
+
+
+def test_generate():
+    found = orrery.generate("generate-llama3-8b", prompts=32, answer_tokens=64, parallel__tensor=2)
+    assert found.to_dict() and len(repr(found)) < 250
+
+
+def test_plot(gpt3, tmp_path):
+    if shutil.which("gnuplot") is None:
+        pytest.skip("no gnuplot")
+    files = orrery.plot(gpt3, tmp_path / "pictures", what="pipeline", svg=True)
+    assert any(name.endswith(".svg") for name in files) and all(os.path.exists(name) for name in files)
+
+
+def test_glossary():
+    assert "waits" in orrery.glossary("bubble") or "Time in which" in orrery.glossary("bubble")
+    with pytest.raises(orrery.OrreryError, match="did you mean"):
+        orrery.glossary("buble")
+
+
+def test_short_reprs(gpt3):
+    for answer in (orrery.run(gpt3), orrery.explain(gpt3), orrery.search(gpt3, training__micro_batch="auto"), orrery.plan(gpt3, gpus=[1024]),
+                   orrery.run(gpt3).memory):
+        assert len(repr(answer)) <= 250 and "\n" not in repr(answer)
+
+
+def test_interrupt():
+    """Ctrl-C ends whatever is asked within 0.3 s: here what cannot be stopped, and what stops by itself."""
+    code = ("import orrery, os, signal, threading, time\n"
+            "told = []\n"
+            "def bang():\n"
+            "    time.sleep(0.3); told.append(time.monotonic()); os.kill(os.getpid(), signal.SIGINT)\n"
+            "threading.Thread(target=bang).start()\n"
+            "try:\n"
+            "    {}\n"
+            "    print('ended before')\n"
+            "except KeyboardInterrupt:\n"
+            "    print(time.monotonic() - told[0])\n"
+            "os._exit(0)\n")
+    for call in ("orrery.campaign('campaign-llama3-405b', replicas=20000)",
+                 "orrery.run('llama3-405b-16k', {'parallel.data': 4096, 'training.global_batch': 65536, 'cluster.nodes': 65536}, unfold=True)"):
+        done = subprocess.run([sys.executable, "-c", code.format(call)], capture_output=True, text=True)
+        assert done.stdout.strip(), done.stderr
+        assert float(done.stdout) <= 0.3 + 0.5 * (os.getloadavg()[0] > os.cpu_count()), call  # a machine that others use is late
+
+
+def test_types(tmp_path):
+    """What mypy --strict says of a sample: nothing, and of a misspelt member its name."""
+    pytest.importorskip("mypy")
+    sample = ("import orrery\n"
+              "report = orrery.run('gpt3-175b')\n"
+              "seconds: float = report.step_s + report.memory.peak_bytes + report.time.compute_s\n"
+              "found = orrery.search('gpt3-175b', {'training.micro_batch': 'auto'})\n"
+              "print(found.best[0].report.mfu, orrery.collective(ranks=8).sizes[0].seconds, orrery.jobs(seed=1).policies[0].wait_s.p90)\n"
+              "print(orrery.explain('gpt3-175b').changes, orrery.plan('gpt3-175b').rows[0].gpus, orrery.export('a', 'megatron').text)\n")
+    path = tmp_path / "sample.py"
+
+    def said():
+        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path), str(path)],
+                              capture_output=True, text=True, env={**os.environ, "MYPYPATH": os.path.dirname(os.path.dirname(orrery.__file__))})
+        return done.stdout
+    path.write_text(sample)
+    assert said() == ""
+    path.write_text(sample + "report.memory.peek_bytes\nreport.step\n")
+    assert "peek_bytes" in said() and '"step"' in said()
+
+
+def test_shapes_are_answered():
+    """_shapes.py has every member of what is answered."""
+    from orrery import _shapes
+    for name in ("gpt3-175b", "llama2-70b-lora", "ps_sharded", "rl-grpo-qwen2.5-7b-h20"):
+        report = orrery.run(name)
+        assert set(report) <= set(_shapes.Report.__annotations__) | {"values", "items", "keys", "get"}, name
