@@ -4,12 +4,13 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
+#include "html/trace.h"
 #include "study/trace_answer.h"
 #include "study/trace_predict.h"
 
 typedef struct TraceArgs {
     CliArgs common;
-    char *scenario, *beside, *pass;
+    char *scenario, *beside, *pass, *page;
 } TraceArgs;
 
 static void write_answer(const TraceAnswer *answer, CliFormat format, GString *out)
@@ -77,6 +78,19 @@ static TraceRank *predict(const TraceArgs *args, const GPtrArray *ranks, GError 
     return predicted;
 }
 
+static bool write_page(const TraceArgs *args, const TraceAnswer *answer, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL), command = g_string_new("orrery trace ");
+    g_string_append(command, args->common.words[0]);
+    if (args->scenario != NULL)
+        g_string_append_printf(command, " --scenario %s", args->scenario);
+    if (args->beside != NULL)
+        g_string_append_printf(command, " --beside %s", args->beside);
+    g_string_append_printf(command, " --page %s", args->page);
+    html_trace_write(answer, command->str, out);
+    return cli_output_write(args->page, out, error);
+}
+
 static bool answer(const TraceArgs *args, const GPtrArray *ranks, const GPtrArray *others, GError **error)
 {
     TraceRank *predicted = args->scenario != NULL ? predict(args, ranks, error) : NULL;
@@ -85,9 +99,11 @@ static bool answer(const TraceArgs *args, const GPtrArray *ranks, const GPtrArra
     g_autoptr(GString) out = g_string_new(NULL);
     TraceAnswer answer = others != NULL ? trace_answer_beside(ranks, others) : trace_answer(ranks, predicted);
     write_answer(&answer, args->common.format, out);
+    const bool ok = (args->page == NULL || write_page(args, &answer, error)) &&
+                    cli_output_write(args->common.output, out, error);
     trace_answer_clear(&answer);
     trace_rank_free(predicted);
-    return cli_output_write(args->common.output, out, error);
+    return ok;
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -114,6 +130,8 @@ static const CliFlag flags[] = {
     {"beside", CLI_FLAG_FILE, offsetof(TraceArgs, beside), "TRACE", "set this other recording beside it"},
     {"pass", CLI_FLAG_TEXT, offsetof(TraceArgs, pass), "PASS",
      "of the scenario one pass alone: forward, backward or pair"},
+    {"page", CLI_FLAG_FILE, offsetof(TraceArgs, page), "FILE",
+     "also write a page (HTML, no network): classes, a waterfall, ops"},
 };
 
 const CliCommand cli_command_trace = {
@@ -144,6 +162,7 @@ const CliCommand cli_command_trace = {
         "  orrery trace rank0.pt.trace.json.gz\n"
         "  orrery trace traces/ --format json\n"
         "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json\n"
+        "  orrery trace rank0.pt.trace.json.gz --scenario scenario.json --page why.html\n"
         "  orrery trace before.json.gz --beside after.json.gz\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

@@ -27,7 +27,7 @@ _orrery() {
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
             generate:-*) words='--prompts --samples --prompt-tokens --answer-tokens --answer-log-sd --answer-most --most-sequences --batch --context --check --set --format --output --quiet --help' ;;
-            trace:-*) words='--scenario --beside --pass --set --format --output --quiet --help' ;;
+            trace:-*) words='--scenario --beside --pass --page --set --format --output --quiet --help' ;;
             learn:-*) words='--scenario --set --output --quiet --help' ;;
             mcp:-*) words='--help' ;;
             serve:-*) words='--port --open --listen --token --store --worker --quiet --help' ;;

@@ -254,6 +254,7 @@ complete -c orrery -n '__fish_seen_subcommand_from generate' -l help -d 'show th
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l scenario -r -d 'set the prediction of this scenario beside the trace'
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l beside -r -d 'set this other recording beside it'
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l pass -x -d 'of the scenario one pass alone: forward, backward or pair'
+complete -c orrery -n '__fish_seen_subcommand_from trace' -l page -r -d 'also write a page (HTML, no network): classes, a waterfall, ops'
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'
 complete -c orrery -n '__fish_seen_subcommand_from trace' -l output -r -d 'write there instead of to standard output'

@@ -202,6 +202,54 @@ static void test_trace_beside(void)
     cli_scratch_free(folder);
 }
 
+static char *trace_page(const char *const *words, const char *path)
+{
+    char *html = NULL;
+    CliRun run = cli_run(NULL, words);
+    cli_assert_done(&run, "trace --page");
+    g_assert_true(g_file_get_contents(path, &html, NULL, NULL));
+    cli_run_clear(&run);
+    return html;
+}
+
+static int figures(const char *html)
+{
+    g_auto(GStrv) parts = g_strsplit(html, "<figure ", -1);
+    return (int)g_strv_length(parts) - 1;
+}
+
+/* A page of a trace alone and beside a slower step: its bars say what the text says, and a name from the file is no markup. */
+static void test_trace_page(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *trace = g_build_filename(folder, "t.json", NULL),
+                    *path = g_build_filename(folder, "page.html", NULL),
+                    *nowhere = g_build_filename(folder, "no", "page.html", NULL), *json = NULL;
+    CliRun run = cli_run(NULL, CLI_WORDS("run", "fsdp_8b_8h100", "--trace-kernels", trace));
+    cli_run_clear(&run);
+    g_assert_true(g_file_get_contents(trace, &json, NULL, NULL));
+    g_auto(GStrv) parts = g_strsplit(json, "\"name\":\"h100-sxm5-80gb\"", -1);
+    g_assert_cmpuint(g_strv_length(parts), >, 1);
+    g_autofree char *named = g_strjoinv("\"name\":\"<script>&\"", parts);
+    g_assert_true(g_file_set_contents(trace, named, -1, NULL));
+    g_autofree char *alone = trace_page(CLI_WORDS("trace", trace, "--page", path), path);
+    g_assert_cmpint(figures(alone), ==, 2);
+    g_assert_null(strstr(alone, "<script"));
+    g_assert_nonnull(strstr(alone, "&lt;script&gt;&amp;: a step as it ran"));
+    g_assert_null(strstr(alone, "predicted"));
+    g_autofree char *beside = trace_page(CLI_WORDS("trace", trace, "--scenario", "fsdp_8b_8h100", "--set",
+                                                   "training.sequence_length=x2", "--page", path),
+                                         path);
+    g_assert_cmpint(figures(beside), ==, 2);
+    g_assert_nonnull(strstr(beside, "predicted step"));
+    g_assert_nonnull(strstr(beside, "Ops, largest difference first"));
+    g_assert_nonnull(strstr(beside, "orrery trace"));
+    run = cli_run(NULL, CLI_WORDS("trace", trace, "--page", nowhere));
+    cli_assert_refused(&run, "no such folder", nowhere);
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 /* The kernels of a step as a profiler's trace, packed, and read back beside the same scenario. */
 static void test_trace_kernels(void)
 {
@@ -250,6 +298,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
     g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
     g_test_add_func("/cli/exports/trace_beside", test_trace_beside);
+    g_test_add_func("/cli/exports/trace_page", test_trace_page);
     g_test_add_func("/cli/exports/trace_kernels", test_trace_kernels);
     return g_test_run();
 }
