@@ -80,18 +80,24 @@ static bool write_result(const SearchArgs *args, const SearchResult *result, con
 
 /* --- what is saved --- */
 
+/* What a saved scenario begins from. */
+typedef struct Saved {
+    const SpecSource *source;
+    const char *cluster; /* in the place of its own; NULL: that itself */
+} Saved;
+
 /* Row `index` of the best, or that of what is plain behind them, as a scenario. */
-static bool write_scenario(const SearchResult *result, const SpecSource *source, int index, GString *out,
+static bool write_scenario(const SearchResult *result, const Saved *saved, int index, GString *out,
                            GError **error)
 {
     g_autofree Spec *chosen = g_new(Spec, 1);
     const bool own = index < (int)result->best->len;
     const SearchResult *from = own ? result : &result->plain->result;
     search_point_dealt(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
-    return search_scenario_write(source, result->space->spec, chosen, NULL, out, error);
+    return search_scenario_write(saved->source, result->space->spec, chosen, saved->cluster, out, error);
 }
 
-static bool save_all(const char *folder, const SearchResult *result, const SpecSource *source, bool quiet,
+static bool save_all(const char *folder, const SearchResult *result, const Saved *from, bool quiet,
                      GError **error)
 {
     const int count = (int)result->best->len + (result->plain != NULL ? 1 : 0);
@@ -102,7 +108,7 @@ static bool save_all(const char *folder, const SearchResult *result, const SpecS
         g_autofree char *name = plain ? g_strdup("recommended.json") : g_strdup_printf("%02d.json", i + 1);
         g_autofree char *path = g_build_filename(folder, name, NULL);
         g_autoptr(GString) text = g_string_new(NULL);
-        if (!write_scenario(result, source, i, text, error) ||
+        if (!write_scenario(result, from, i, text, error) ||
             !orr_file_write(path, text->str, text->len, error))
             return false;
         cli_note(quiet, "orrery: wrote %s", path);
@@ -110,7 +116,7 @@ static bool save_all(const char *folder, const SearchResult *result, const SpecS
     return true;
 }
 
-static bool save(const SearchArgs *args, const SearchResult *result, const SpecSource *source, GError **error)
+static bool save(const SearchArgs *args, const SearchResult *result, const Saved *from, GError **error)
 {
     if (args->save == NULL && args->save_all == NULL)
         return true;
@@ -119,10 +125,10 @@ static bool save(const SearchArgs *args, const SearchResult *result, const SpecS
                         "--save: no configuration fits, so there is nothing to write");
     if (args->save != NULL) {
         g_autoptr(GString) text = g_string_new(NULL);
-        if (!write_scenario(result, source, 0, text, error) || !cli_output_write(args->save, text, error))
+        if (!write_scenario(result, from, 0, text, error) || !cli_output_write(args->save, text, error))
             return false;
     }
-    return args->save_all == NULL || save_all(args->save_all, result, source, args->common.quiet, error);
+    return args->save_all == NULL || save_all(args->save_all, result, from, args->common.quiet, error);
 }
 
 /* Keeps the ledger's reserve, or what was asked; *ret_spare: it may go where nothing fits. */
@@ -167,8 +173,8 @@ static bool search(const SearchArgs *args, const SearchOptions *asked, Spec *spe
     result.assumed = args->ideal ? NULL : &shipped.assumed;
     search_find_plain(&result, options);
     const bool first = options->team == NULL || options->team->rank == 0;
-    const bool ok =
-        !first || (save(args, &result, source, error) && write_result(args, &result, source, out, error));
+    const bool ok = !first || (save(args, &result, &(Saved){source, NULL}, error) &&
+                               write_result(args, &result, source, out, error));
     search_result_clear(&result);
     api_shipped_clear(&shipped);
     return ok;
@@ -215,8 +221,10 @@ static bool write_front(const SearchArgs *args, const SearchOptions *options, co
         search_pareto_write_csv(&front, out);
     else
         search_pareto_write_text(&front, out);
+    const ApiKind *kind = &g_array_index(kinds->list, ApiKind, 0); /* to be saved, it is the only one */
+    ok = save(args, &front.machines[0].result, &(Saved){kind->source, kind->cluster_json}, error);
     search_pareto_clear(&front);
-    return true;
+    return ok;
 }
 
 static bool search_machines(const SearchArgs *args, const SearchOptions *options, const Spec *base,
@@ -227,15 +235,16 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     ApiKinds kinds = {0};
     if (!args->ideal && campaign_assumed_load(&assumed, NULL))
         own.assumed = &assumed;
-    if (args->save != NULL || args->save_all != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "--save: give one machine, not several kinds or numbers of nodes");
     if (args->own_runs != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--own-runs: corrects the runs of one machine; leave out --accelerator, --cluster, "
                         "--framework and search.nodes, or this");
-    const bool ok =
-        list_kinds(args, base, source, &kinds, error) && write_front(args, &own, &kinds, out, error);
+    bool ok = list_kinds(args, base, source, &kinds, error);
+    if (ok && (args->save != NULL || args->save_all != NULL) &&
+        (kinds.list->len > 1 || search_pareto_asked(base)))
+        ok = orr_fail(error, ORR_ERROR_INPUT,
+                      "--save: give one machine, not several kinds or numbers of nodes");
+    ok = ok && write_front(args, &own, &kinds, out, error);
     api_kinds_clear(&kinds);
     return ok;
 }

@@ -31,6 +31,12 @@ static const struct {
      "(FlashAttention, cuDNN) never writes the scores to memory.",
      "execution.attention"},
     {"bf16", "bfloat16", "16-bit floating point with the exponent range of fp32.", "training.precision"},
+    {"automatic parallelism", "autotuning deepspeed-autotuning mesh-tensorflow oneflow alpa accelerate",
+     "Degrees that a program finds by itself. Here it is 'orrery search', over fields that are \"auto\". "
+     "DeepSpeed's autotuning tries ZeRO stages and micro-batches: parallel.zero and training.micro_batch. "
+     "Meshes of Mesh-TensorFlow and OneFlow are tensor and data degrees; Accelerate launches FSDP or "
+     "DeepSpeed.",
+     "parallel.tensor"},
     {"bubble", "pipeline bubble",
      "Time in which a pipeline rank neither computes nor communicates because its input is not there yet.",
      "parallel.schedule"},
@@ -48,6 +54,13 @@ static const struct {
      "Weights and optimizer states written to storage, from which a run restarts. Activation checkpointing "
      "is another thing: see recomputation.",
      ""},
+    {"cluster scheduler", "gavel gandiva gandiva-fair lucid fgd pollux sia",
+     "Who decides which job runs where. 'orrery jobs' has policies that are nearest to the published ones: "
+     "Gavel runs each job where it is fastest (fastest); Lucid and Gandiva put several on a GPU (packing); "
+     "Pollux and Sia change a job's GPUs (adaptive). Neither trades of shares (Gandiva_fair), nor "
+     "fragmentation "
+     "(FGD), nor batches that change (Pollux) are simulated.",
+     ""},
     {"citation", "cite citing bibtex",
      "How to name Orrery in a paper: the file CITATION.cff has title and version. Give the stamp of your "
      "runs too; it names the version and the hash of the scenario.",
@@ -56,6 +69,12 @@ static const struct {
      "Communication that all ranks of a group take part in: all-reduce, all-gather, reduce-scatter, "
      "all-to-all, broadcast.",
      ""},
+    {"compiler", "tvm triton torchdynamo dynamo inductor torch.compile xla",
+     "Kernels written for the model at hand: chains of elementwise work become one kernel, so that bytes are "
+     "moved once. Products stay those of libraries. TorchDynamo with Triton is what frameworks of PyTorch "
+     "mean "
+     "by it; TVM is not told apart.",
+     "execution.compiled"},
     {"context parallelism", "cp sequence context",
      "Each rank holds a part of every sequence; attention exchanges keys and values in a ring, or heads in "
      "an all-to-all.",
@@ -198,6 +217,10 @@ static const struct {
      "parallel.tensor"},
     {"textbook estimate", "6ND", "6 FLOPs a parameter and token over the peak times an assumed utilisation.",
      ""},
+    {"textbook step", "textbook",
+     "'orrery run FILE --textbook' is the step of textbooks: stages all alike and nothing but their passes, "
+     "so that bubbles are those of the formulas. Another thing is the textbook estimate of days.",
+     "parallel.schedule"},
     {"throughput", "tokens per second", "Tokens a second, of the cluster or of a GPU.", ""},
     {"token", "tokens", "What a model reads and predicts: a piece of a word.", "training.tokens"},
     {"trace", "tracing profile timeline perfetto chrome-trace",

@@ -7,6 +7,7 @@
 #include "search/plain.h"
 #include "search/write_internal.h"
 #include "spec/groups.h"
+#include "spec/notes.h"
 
 bool search_pareto_asked(const Spec *spec)
 {
@@ -37,8 +38,13 @@ static Spec *on_nodes(const Spec *kind, int nodes)
     return spec;
 }
 
-static char *refuse_nodes(const Spec *kind, int nodes)
+/* Why that many nodes, or the program on that chip, do not compete; NULL: they do. g_free. */
+static char *refuse(const Spec *kind, int nodes)
 {
+    char *wrong = spec_wrong_chip(kind);
+    if (wrong != NULL)
+        return wrong;
+
     const int unit = spec_groups_unit(&kind->cluster);
     return nodes % unit == 0
                ? NULL
@@ -54,8 +60,8 @@ static void list_machines(const Spec *const *kinds, int count, SearchPareto *fro
         int nodes[SPEC_SEARCH_VALUES];
         const int numbers = list_nodes(kinds[k], nodes);
         for (int i = 0; i < numbers; i++)
-            front->machines[front->count++] = (SearchMachine){.spec = on_nodes(kinds[k], nodes[i]),
-                                                              .reason = refuse_nodes(kinds[k], nodes[i])};
+            front->machines[front->count++] =
+                (SearchMachine){.spec = on_nodes(kinds[k], nodes[i]), .reason = refuse(kinds[k], nodes[i])};
     }
 }
 

@@ -33,6 +33,7 @@ typedef struct SpecRecipeKernels {
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
     unsigned overlaps;        /* bits of SpecOverlap */
+    unsigned chips;           /* bits of SpecChip; 0: any */
     bool recompute_partial;
     double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;

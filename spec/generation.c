@@ -38,11 +38,11 @@ static const Row rows[] = {
         .cudnn_query_tokens = 256, .sheet_below_highest_clock = true, .compute_capability = 100),
     ROW("cdna", .foreign_kernels = true, .assembly_attention = true, .nccl_row = 1,
         .sheet_below_highest_clock = true, .scale_up_topology = SPEC_TOPOLOGY_MESH),
-    ROW("tpu", NO_SMS),
-    ROW("gaudi", NO_SMS),
-    ROW("trainium", NO_SMS),
-    ROW("wafer", NO_SMS),
-    ROW("other", NO_SMS, .assumed = true),
+    ROW("tpu", NO_SMS, .chip = SPEC_CHIP_TPU),
+    ROW("gaudi", NO_SMS, .chip = SPEC_CHIP_GAUDI),
+    ROW("trainium", NO_SMS, .chip = SPEC_CHIP_TRAINIUM),
+    ROW("wafer", NO_SMS, .chip = SPEC_CHIP_WAFER),
+    ROW("other", NO_SMS, .assumed = true, .chip = SPEC_CHIP_OTHER),
 };
 
 const SpecWords spec_words_generation = {"a generation", &rows[0].name, (int)G_N_ELEMENTS(rows), sizeof(Row)};
@@ -84,6 +84,9 @@ static const char *const attention_default_list[] = {"attention", "attention_sin
 static const SpecWords attention_default_words = {"one of a framework's attention defaults",
                                                   attention_default_list,
                                                   (int)G_N_ELEMENTS(attention_default_list), 0};
+
+static const char *const chip_list[] = {"gpu", "tpu", "trainium", "gaudi", "wafer", "other"};
+const SpecWords spec_words_chip = {"a kind of chip", chip_list, (int)G_N_ELEMENTS(chip_list), 0};
 
 static bool read_like(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
@@ -138,6 +141,8 @@ static const SpecField generation_fields[] = {
     SPEC_F_INT(SpecGeneration, compute_capability, 0, 1000, NULL, 0,
                "CUDA's compute capability times ten, by which a measured GPU without a preset is recognised. "
                "0: none."),
+    SPEC_F_WORD(SpecGeneration, chip, &spec_words_chip, NULL, 0,
+                "Kind of chip, which decides what programs run on it (framework.kernels.chips)."),
 };
 SPEC_TABLE(spec_table_generation, "accelerator.generation", "What chips of one generation have in common.",
            generation_fields);

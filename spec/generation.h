@@ -14,6 +14,16 @@ typedef enum {
     SPEC_ATTENTION_SINCE_BLACKWELL
 } SpecAttentionDefault;
 
+/* What a chip is to a program: whose kernels and libraries it needs. In the order of the words in generation.c. */
+typedef enum {
+    SPEC_CHIP_GPU,
+    SPEC_CHIP_TPU,
+    SPEC_CHIP_TRAINIUM,
+    SPEC_CHIP_GAUDI,
+    SPEC_CHIP_WAFER,
+    SPEC_CHIP_OTHER
+} SpecChip;
+
 /* What each trait means is told in generation.c. All zero: the oldest GPU that there is. */
 typedef struct SpecGeneration {
     char name[32];
@@ -31,7 +41,10 @@ typedef struct SpecGeneration {
     bool sheet_below_highest_clock;
     SpecTopology scale_up_topology;
     int compute_capability;
+    SpecChip chip;
 } SpecGeneration;
+
+extern const SpecWords spec_words_chip;
 
 /* Words of the rows. */
 extern const SpecWords spec_words_generation;

@@ -112,6 +112,26 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
                                            pipelined ? " under a pipeline" : "", has));
 }
 
+char *spec_wrong_chip(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecChip chip = spec->cluster.accelerator.generation.chip;
+    const unsigned has = framework->kernels.chips;
+    if (has == 0 || chip == SPEC_CHIP_OTHER || (has & 1u << chip) != 0)
+        return NULL;
+    g_autofree char *names = list_words(&spec_words_chip, has);
+    return g_strdup_printf("%s does not run on a %s (it does on: %s)", framework->name,
+                           orr_word(&spec_words_chip, (int)chip), names);
+}
+
+static void note_chip(const Spec *spec, GPtrArray *notes)
+{
+    g_autofree char *wrong = spec_wrong_chip(spec);
+    if (wrong != NULL)
+        g_ptr_array_add(notes,
+                        g_strdup_printf("%s: the step is what it would take, nothing launches it", wrong));
+}
+
 /* Hooks that know no other way: the word asks for nothing. */
 static void note_hooks(const Spec *spec, GPtrArray *notes)
 {
@@ -174,6 +194,7 @@ void spec_notes(const Spec *spec, GPtrArray *notes)
     note_generations(&spec->cluster, notes);
     note_choices(spec, notes);
     note_zero(spec, notes);
+    note_chip(spec, notes);
     note_hooks(spec, notes);
     note_recompute(spec, notes);
 }

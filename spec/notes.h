@@ -23,6 +23,9 @@ char *spec_recompute_words(const SpecRecompute *recompute);
 /* "1f1b, interleaved"; g_free. */
 char *spec_framework_schedules(const SpecFramework *framework);
 
+/* "megatron-core does not run on a tpu (it does on: gpu)"; NULL: it runs there, or nobody knows. g_free. */
+char *spec_wrong_chip(const Spec *spec);
+
 /* Adds a sentence (char*) for each; `spec` is complete. */
 void spec_notes(const Spec *spec, GPtrArray *notes);
 

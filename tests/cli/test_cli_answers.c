@@ -92,6 +92,52 @@ static void test_save(void)
     cli_scratch_free(folder);
 }
 
+/* One machine that is named in the place of the scenario's own is saved with it; of several none is. */
+static void test_save_machine(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *scenario = cli_source(LLAMA), *file = g_build_filename(folder, "best.json", NULL);
+    CliRun run = cli_run(NULL, CLI_WORDS("search", scenario, "--set", "parallel.tensor=auto", "--set",
+                                         "parallel.data=auto", "--accelerator", "h200-sxm5-141gb", "--save",
+                                         file, "--format", "json")),
+           two = cli_run(NULL, CLI_WORDS("search", scenario, "--set", "parallel.tensor=auto", "--accelerator",
+                                         "h200-sxm5-141gb,tpu-v5p", "--save", file));
+    OrrJsonDoc *doc = parsed(&run, "save one machine");
+    g_autofree char *again = run_step(file), *text = NULL;
+    g_autofree char *shown = step_text(strstr(run.out, "\"step_s\""));
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "h200-sxm5-141gb"));
+    g_assert_cmpint(picoseconds(again), ==, picoseconds(shown));
+    cli_assert_refused(&two, "two machines", "--save: give one machine");
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+/* Software is bound to chips: a run says so, and a purchase does not compare it there. */
+static void test_chips(void)
+{
+    static const struct {
+        const char *framework;
+        bool runs;
+    } rows[] = {{"megatron-core", false}, {"deepspeed", false}, {"maxtext", true}, {"generic", true}};
+    g_autofree char *scenario = cli_source(LLAMA);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *framework = g_strconcat("execution.framework=", rows[i].framework, NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", scenario, "--set", framework, "--set",
+                                             "cluster={\"preset\":\"tpu-v5p-pod\",\"nodes\":16}", "--set",
+                                             "parallel.data=auto", "--set", "execution.attention=flash2"));
+        cli_assert_done(&run, rows[i].framework);
+        g_assert_cmpint(strstr(run.out, "does not run on a tpu") == NULL, ==, rows[i].runs);
+        cli_run_clear(&run);
+    }
+    CliRun found = cli_run(NULL, CLI_WORDS("search", scenario, "--set", "parallel.tensor=auto", "--set",
+                                           "parallel.data=auto", "--accelerator", "h100-sxm5-80gb,tpu-v5p"));
+    cli_assert_done(&found, "search of two machines");
+    g_assert_nonnull(strstr(found.out, "does not run on a tpu (it does on: gpu)"));
+    cli_run_clear(&found);
+}
+
 /* best[0] first, each row its own file, exactly one row recommended, and it is plain or nothing near the best is. */
 static void test_save_all(void)
 {
@@ -335,6 +381,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/answers/save", test_save);
     g_test_add_func("/answers/save-all", test_save_all);
+    g_test_add_func("/answers/save-machine", test_save_machine);
+    g_test_add_func("/answers/chips", test_chips);
     g_test_add_func("/answers/search-page", test_search_page);
     g_test_add_func("/answers/plan-rows", test_plan_rows);
     g_test_add_func("/answers/plan-words", test_plan_words);

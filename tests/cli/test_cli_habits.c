@@ -236,6 +236,11 @@ static void test_glossary(void)
                 {"energy", "kWh"},
                 {"MW", "PUE"},
                 {"trace", "perfetto"},
+                {"textbook", "--textbook"},
+                {"gavel", "(fastest)"},
+                {"sia", "(adaptive)"},
+                {"deepspeed-autotuning", "autotuning tries"},
+                {"torchdynamo", "Triton"},
                 {"spot", "faults.spot_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
