@@ -3,7 +3,9 @@ add_library(orrery_shared SHARED api/orrery.c api/orrery_plan.c api/orrery_sweep
 orrery_link(orrery_shared cli ${ORRERY_ROOMS})
 set_target_properties(orrery_shared PROPERTIES OUTPUT_NAME orrery PUBLIC_HEADER api/orrery.h
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/api/orrery.map)
-target_link_options(orrery_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/api/orrery.map -Wl,--no-undefined)
+if(NOT APPLE) # whose linker has neither: there ORR_API alone is seen
+  target_link_options(orrery_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/api/orrery.map -Wl,--no-undefined)
+endif()
 if(SKBUILD) # a wheel: the library and the presets inside the Python package, and no links
   install(TARGETS orrery_shared LIBRARY DESTINATION orrery COMPONENT python NAMELINK_SKIP
     PUBLIC_HEADER DESTINATION orrery COMPONENT unused)
