@@ -31,9 +31,10 @@ static bool has_segments(const NetAlgorithm *algorithm, const NetShape *shape)
     return algorithm->chunks(&one) != algorithm->chunks(&two);
 }
 
-/* The least analytic time over segments; keeps it in `row` when it beats what is there. */
-static bool try_algorithm(const CollectiveCase *c, const NetAlgorithm *algorithm, CollectiveRow *row,
-                          GError **error)
+/* The least analytic time over segments; keeps it in `row` when it beats what is there. With `flows` theirs at once, where
+ * there are no segments to choose. */
+static bool try_algorithm(const CollectiveCase *c, const NetAlgorithm *algorithm, bool flows,
+                          CollectiveRow *row, GError **error)
 {
     NetRun run = c->run;
     run.algorithm = algorithm;
@@ -42,7 +43,7 @@ static bool try_algorithm(const CollectiveCase *c, const NetAlgorithm *algorithm
     run.shape.segments = MAX(c->segments, 1);
     for (; run.shape.segments <= MAX(MOST_SEGMENTS, c->segments); run.shape.segments *= 2) {
         NetResult result;
-        if (!net_run(&run, false, &result, error))
+        if (!net_run(&run, flows && !varies, &result, error))
             return false;
         if (row->algorithm == NULL || result.analytic_ps < row->result.analytic_ps) {
             net_result_clear(&row->result);
@@ -126,11 +127,12 @@ static double trial_s(double most_s)
 }
 
 /* Whether it can be simulated, in this many seconds. */
-static bool affordable(const CollectiveCase *c, const NetAlgorithm *a, bool flows, double most_s,
-                       GError **error)
+static bool affordable(const CollectiveCase *c, const NetAlgorithm *a, int64_t bytes, bool flows,
+                       double most_s, GError **error)
 {
     NetRun run = c->run;
     run.algorithm = a;
+    run.bytes = bytes;
     run.shape.segments = c->segments > 0 ? c->segments : MOST_SEGMENTS;
     const NetWork work = net_work(&run, flows);
     return (!net_work_too_much(&work) && work.seconds <= most_s) || net_work_refuse(&run, &work, error);
@@ -145,7 +147,7 @@ static void note_left_out(const CollectiveCase *c, const CollectiveArgs *args, g
     const double most_s = trial_s(NET_WORK_MOST_SECONDS / sizes);
     const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
     for (int i = 0; args->algorithm == NULL && i < count; i++)
-        if (worth_trying(c, &table[i], bytes) && !affordable(c, &table[i], by_flows, most_s, NULL))
+        if (worth_trying(c, &table[i], bytes) && !affordable(c, &table[i], bytes, by_flows, most_s, NULL))
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", table[i].name);
     if (names->len > 0)
         cli_note(args->common.quiet, "orrery: too long to be tried: %s; --algorithm NAME asks for one",
@@ -169,13 +171,14 @@ static bool fill_row(const CollectiveCase *c, const char *name, double most_s, C
     for (int i = 0; i < count; i++) {
         if (asked != NULL ? &table[i] != asked : !worth_trying(c, &table[i], row->bytes))
             continue;
-        if (!affordable(c, &table[i], asked != NULL ? c->flows : by_flows,
-                        asked != NULL ? most_s : trial_s(most_s), too_much == NULL ? &too_much : NULL))
+        const bool flows = asked != NULL ? c->flows : by_flows;
+        if (!affordable(c, &table[i], row->bytes, flows, asked != NULL ? most_s : trial_s(most_s),
+                        too_much == NULL ? &too_much : NULL))
             continue;
         CollectiveRow candidate = {.bytes = row->bytes, .segments = 1};
-        if (!try_algorithm(c, &table[i], &candidate, error))
+        if (!try_algorithm(c, &table[i], flows, &candidate, error))
             return false;
-        if (by_flows && !run_flows(c, &candidate, error))
+        if (flows && candidate.result.flow_ps < 0 && !run_flows(c, &candidate, error))
             return false;
         keep_faster(row, &candidate);
     }
@@ -187,8 +190,10 @@ static bool fill_row(const CollectiveCase *c, const char *name, double most_s, C
         return orr_fail(error, ORR_ERROR_INPUT, "--library %s: it has no %s that this fabric could run",
                         c->library->name, net_op_name(c->op));
     ask_library(c, row);
-    return !c->flows || by_flows ||
-           (affordable(c, row->algorithm, true, most_s, error) && run_flows(c, row, error));
+    if (c->flows && row->result.flow_ps < 0 &&
+        !(affordable(c, row->algorithm, row->bytes, true, most_s, error) && run_flows(c, row, error)))
+        return false;
+    return c->seeds == 0 || cli_collective_seeds(c, c->seeds, row, error);
 }
 
 static void clear_row(void *data)
@@ -268,6 +273,8 @@ static const CliFlag flags[] = {
      "another fabric: `orrery list topologies`, or JSON with nodes and links"},
     TEXT("routing", routing, "WORD", "shortest (default), ecmp, e-ecmp, adaptive or rail"),
     TEXT("seed", seed, "NUMBER", "of the hashes of ecmp and e-ecmp"),
+    TEXT("seeds", seeds, "COUNT",
+         "tries this seed and those after it by flows: median, 90th and 99th percentile of the time"),
     TEXT("dims", dims, "XxY", "sizes of a grid, or ranks a node and nodes"),
     TEXT("order", order, "WORD|LIST",
          "where ranks sit: node (default), scatter, or the GPU of each rank: 0,8,1,9"),

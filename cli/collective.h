@@ -12,7 +12,7 @@
 typedef struct CollectiveArgs {
     CliArgs common;
     char *op, *bytes, *ranks, *cluster, *algorithm, *topology, *fidelity, *routing, *seed, *dims, *order,
-        *segments, *root, *latency, *rate, *compare, *library, *reduce;
+        *segments, *root, *latency, *rate, *compare, *library, *reduce, *seeds;
     char **fail;
     gboolean show_data, trace;
 } CollectiveArgs;
@@ -28,6 +28,7 @@ typedef struct CollectiveCase {
     bool flows;
     NetReduction reduction;
     int segments;              /* 0: the best power of two */
+    int seeds;                 /* to try; 0: the one */
     const NetLibrary *library; /* whose choice is shown; NULL: the fastest of all */
 } CollectiveCase;
 
@@ -44,6 +45,8 @@ NetSituation cli_collective_situation(const CollectiveCase *c, int64_t bytes);
 bool cli_collective_cluster(const char *name, char **sets, int gpus, SpecCluster *ret_cluster,
                             GError **error);
 
+enum { CLI_SEED_MARKS = 5 }; /* least, median, 90th and 99th percentile, most */
+
 /* One size: the algorithm, its time, and what the library would do. */
 typedef struct CollectiveRow {
     int64_t bytes;
@@ -54,6 +57,8 @@ typedef struct CollectiveRow {
     CostNcclChoice choice;
     CostNcclQuery query;
     double library_s;
+    int seeds; /* of ecmp that were tried; 0: one */
+    double seed_s[CLI_SEED_MARKS];
 } CollectiveRow;
 
 double cli_collective_row_s(const CollectiveRow *row);
@@ -76,6 +81,11 @@ void cli_collective_csv(const CollectivePage *page, GString *out);
 
 /* Who holds what after each step, appended to `out`; false: the result is not what the operation promises. */
 bool cli_collective_show(const CollectiveCase *c, const CollectiveRow *row, GString *out, GError **error);
+
+/* By flows under seeds c->run.seed and the `count` - 1 after it. */
+bool cli_collective_seeds(const CollectiveCase *c, int count, CollectiveRow *row, GError **error);
+void cli_collective_seeds_text(const CollectiveRow *row, GString *out);
+void cli_collective_seeds_json(const CollectiveRow *row, OrrJsonWriter *w);
 
 /* A log of nccl-tests beside predictions. */
 bool cli_collective_compare(const CollectiveArgs *args, GString *out, GError **error);

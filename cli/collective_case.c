@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/collective.h"
+#include "network/work.h"
 #include "sim/picoseconds.h"
 #include "spec/load.h"
 #include "traffic/fabric.h"
@@ -282,7 +283,7 @@ static bool read_reduction(const char *word, CollectiveCase *c, GError **error)
 
 static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError **error)
 {
-    int64_t seed = 0, root = 0, segments = 0;
+    int64_t seed = 0, seeds = 0, root = 0, segments = 0;
     const char *fidelity = args->fidelity != NULL ? args->fidelity : "analytic";
     if (strcmp(fidelity, "analytic") != 0 && strcmp(fidelity, "flow") != 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--fidelity: %s is neither analytic nor flow", fidelity);
@@ -294,9 +295,17 @@ static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (args->routing != NULL && !net_routing_find(args->routing, &c->run.routing, error))
         return false;
     if ((args->seed != NULL && !whole_number("seed", args->seed, 0, INT64_MAX, &seed, error)) ||
+        (args->seeds != NULL && !whole_number("seeds", args->seeds, 1, 10000, &seeds, error)) ||
         (args->root != NULL && !whole_number("root", args->root, 0, c->run.shape.ranks - 1, &root, error)) ||
         (args->segments != NULL && !whole_number("segments", args->segments, 1, 65536, &segments, error)))
         return false;
+    if (seeds > 0 && (!c->flows || (c->run.routing != NET_ROUTE_ECMP && c->run.routing != NET_ROUTE_E_ECMP)))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--seeds: routes hang on a seed with --fidelity flow and --routing ecmp or e-ecmp "
+                        "only, not with %s and %s",
+                        fidelity, net_routing_name(c->run.routing));
+    c->seeds = (int)seeds;
+    c->run.most_flows = NET_WORK_MOST_FLOWS;
     c->run.seed = (uint64_t)seed;
     c->run.shape.root = (int)root;
     c->segments = (int)segments;

@@ -144,6 +144,8 @@ static void one_text(const CollectivePage *page, const CollectiveRow *row, GStri
                                    orr_text_bytes(most, (double)row->result.fullest_link_bytes));
         report_page_entry(out, "", 2, line->str);
     }
+    if (row->seeds > 0)
+        cli_collective_seeds_text(row, out);
     if (row->has_library)
         reasons_text(row, out);
 }
@@ -185,6 +187,12 @@ void cli_collective_text(const CollectivePage *page, GString *out)
     sizes_text(page, out);
     if (page->count == 1)
         one_text(page, &page->rows[0], out);
+    for (int i = 0; page->count > 1 && i < page->count && page->rows[i].seeds > 0; i++) {
+        char size[ORR_TEXT_SIZE];
+        g_string_append_c(out, '\n');
+        report_page_entry(out, "", 0, orr_text_bytes(size, (double)page->rows[i].bytes));
+        cli_collective_seeds_text(&page->rows[i], out);
+    }
     if (page->trace && page->count == 1)
         trace_text(&page->rows[0], out);
     if (page->data != NULL)
@@ -208,6 +216,8 @@ static void row_json(const CollectivePage *page, const CollectiveRow *row, OrrJs
     orr_jw_ps(w, "contention_s",
               row->result.flow_ps >= 0 ? row->result.flow_ps - row->result.analytic_ps : 0);
     orr_jw_int(w, "segments", row->segments);
+    if (row->seeds > 0)
+        cli_collective_seeds_json(row, w);
     if (page->c->library != NULL && !page->named) {
         orr_jw_begin(w, "library", '{');
         orr_jw_text(w, "name", page->c->library->name);

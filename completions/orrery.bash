@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--part|--slurm|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--part|--slurm|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--seeds|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --chakra --simai --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
@@ -20,7 +20,7 @@ _orrery() {
             compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --width --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --leave-family-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
-            collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
+            collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --seeds --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --page --svg --rows --strict --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             report:-*) words='--own-runs --compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;

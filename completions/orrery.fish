@@ -177,6 +177,7 @@ complete -c orrery -n '__fish_seen_subcommand_from collective' -l fidelity -x -d
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l topology -r -d 'another fabric: `orrery list topologies`, or JSON with nodes and links'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l routing -x -d 'shortest (default), ecmp, e-ecmp, adaptive or rail'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l seed -x -d 'of the hashes of ecmp and e-ecmp'
+complete -c orrery -n '__fish_seen_subcommand_from collective' -l seeds -x -d 'tries this seed and those after it by flows: median, 90th and 99th percentile of the time'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l dims -x -d 'sizes of a grid, or ranks a node and nodes'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l order -x -d 'where ranks sit: node (default), scatter, or the GPU of each rank: 0,8,1,9'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l segments -x -d 'of pipelined algorithms; default the best power of two up to 256'

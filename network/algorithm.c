@@ -1,5 +1,5 @@
 /* network/algorithm.c - pieces, their bytes, and the messages of a step. */
-#include "network/algorithm.h"
+#include "network/phases.h"
 
 #include <string.h>
 
@@ -77,6 +77,25 @@ void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape 
         }
     }
     step->first_of[ranks] = step->count;
+}
+
+int net_steps_alike(const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes, int index)
+{
+    static const struct {
+        NetGenerator *sends;
+        NetAlike *alike;
+    } rings[] = {
+        {net_ring_reduce_scatter_sends, net_ring_alike},   {net_ring_all_gather_sends, net_ring_alike},
+        {net_ring_all_reduce_sends, net_ring_twice_alike}, {net_dims_reduce_scatter_sends, net_dims_alike},
+        {net_dims_all_gather_sends, net_dims_up_alike},    {net_dims_all_reduce_sends, net_dims_twice_alike},
+        {net_mesh_all_reduce_sends, net_mesh_alike},
+    };
+    if (cut(algorithm, shape, bytes).longer > 0)
+        return 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(rings); i++)
+        if (rings[i].sends == algorithm->sends)
+            return rings[i].alike(shape, index);
+    return 0;
 }
 
 bool net_step_same(const NetStep *a, const NetStep *b)

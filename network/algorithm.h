@@ -114,6 +114,8 @@ typedef struct NetStep {
 void net_step_clear(NetStep *step);
 void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes,
                    int index);
+/* How many steps after this one are known to send the same messages as it does, without asking what they send. */
+int net_steps_alike(const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes, int index);
 /* The same messages, in the same order. */
 bool net_step_same(const NetStep *a, const NetStep *b);
 

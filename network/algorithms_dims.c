@@ -46,6 +46,24 @@ int net_dims_steps_twice(const NetShape *shape)
     return 2 * net_dims_steps(shape);
 }
 
+int net_dims_alike(const NetShape *shape, int step)
+{
+    const int dim = dim_of(shape, &step, true);
+    return shape->dims[dim] - 2 - step;
+}
+
+int net_dims_up_alike(const NetShape *shape, int step)
+{
+    const int dim = dim_of(shape, &step, false);
+    return shape->dims[dim] - 2 - step;
+}
+
+int net_dims_twice_alike(const NetShape *shape, int step)
+{
+    const int before = net_dims_steps(shape);
+    return step < before ? net_dims_alike(shape, step) : net_dims_up_alike(shape, step - before);
+}
+
 NET_GENERATOR(net_dims_reduce_scatter_sends)
 {
     int inner = step;
@@ -81,6 +99,14 @@ NET_GENERATOR(net_dims_all_to_all_sends)
         const int to = (node + step - (g - 1) + 1) % k;
         net_send(sends, to * g + local, node * g * n + to * g + local, n, g, false);
     }
+}
+
+int net_mesh_alike(const NetShape *shape, int step)
+{
+    int dim = 0;
+    while (step >= 2 * (shape->dims[dim] - 1))
+        step -= 2 * (shape->dims[dim++] - 1);
+    return 2 * (shape->dims[dim] - 1) - 1 - step;
 }
 
 /* A whole ring all-reduce along every dimension in turn. */

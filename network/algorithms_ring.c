@@ -66,3 +66,13 @@ NET_GENERATOR(net_next_sends)
     (void)step;
     net_send(sends, (rank + 1) % shape->ranks, rank, 1, 1, false);
 }
+
+int net_ring_alike(const NetShape *shape, int step)
+{
+    return net_steps_others(shape) - 1 - step;
+}
+
+int net_ring_twice_alike(const NetShape *shape, int step)
+{
+    return net_steps_others_twice(shape) - 1 - step;
+}

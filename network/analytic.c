@@ -25,7 +25,9 @@ typedef struct Pass {
     Port *out, *in; /* [links] */
     int64_t *ready, *then;
     int64_t pace_ps; /* that the last step took of every rank; -1: not of every rank the same */
-    bool keeps;      /* routes of this step, which was sent before, as far as there is room */
+    int64_t last_ps,
+        again_ps; /* when the last rank is through; of it, by steps that went as the one before */
+    bool keeps;   /* routes of this step, which was sent before, as far as there is room */
 } Pass;
 
 /* Adaptive routing may spread what a GPU with several ports sends, in ways that are not known here. */
@@ -78,20 +80,25 @@ static bool message(Pass *pass, const NetMessage *m, int step, GError **error)
     return true;
 }
 
-static void note_step(NetGround *g, const NetStep *step, int index, int64_t end_ps)
+/* Of a step that is sent so many times, from `index` on; when each ended is known already. */
+static void note_step(NetGround *g, const NetStep *step, int index, int times)
 {
-    NetStepTrace *trace = &g->result->steps[index];
-    trace->end_ps = end_ps;
-    trace->messages = step->count;
-    g->result->messages += step->count;
+    NetStepTrace trace = {.messages = step->count};
     for (int r = 0; r < g->ranks; r++) {
+        int64_t sent = 0;
         for (int i = step->first_of[r]; i < step->first_of[r + 1]; i++) {
-            trace->bytes += step->messages[i].bytes;
-            trace->largest_bytes = MAX(trace->largest_bytes, step->messages[i].bytes);
-            g->sent[r] += step->messages[i].bytes;
+            sent += step->messages[i].bytes;
+            trace.largest_bytes = MAX(trace.largest_bytes, step->messages[i].bytes);
         }
+        trace.bytes += sent;
+        g->sent[r] += sent * times;
         const int count = step->first_of[r + 1] - step->first_of[r];
         g->most_messages[r] = MAX(g->most_messages[r], count);
+    }
+    g->result->messages += (int64_t)step->count * times;
+    for (int s = index; s < index + times; s++) {
+        trace.end_ps = g->result->steps[s].end_ps;
+        g->result->steps[s] = trace;
     }
 }
 
@@ -105,8 +112,8 @@ static bool repeat(Pass *pass, int index)
         pass->keeps = true;
         return false;
     }
-    for (int r = 0; r < pass->ground->ranks; r++)
-        pass->ready[r] += pass->pace_ps;
+    pass->again_ps += pass->pace_ps;
+    pass->last_ps += pass->pace_ps;
     return true;
 }
 
@@ -122,7 +129,31 @@ static bool run_step(Pass *pass, const NetStep *step, int index, GError **error)
         if (pass->then[r] - pass->ready[r] != pass->pace_ps)
             pass->pace_ps = -1;
     memcpy(pass->ready, pass->then, sizeof(int64_t) * (gsize)g->ranks);
+    for (int r = 0; r < g->ranks; r++)
+        pass->last_ps = MAX(pass->last_ps, pass->ready[r] + pass->again_ps);
     return true;
+}
+
+/* A step and those after it that are known to be like it; returns how many, 0: it failed. */
+static int run_alike(Pass *pass, const NetStep *step, int index, bool again, GError **error)
+{
+    NetGround *g = pass->ground;
+    const NetRun *run = g->run;
+    const int times =
+        run->every_step ? 1 : 1 + net_steps_alike(run->algorithm, &run->shape, run->bytes, index);
+    for (int s = index; s < index + times; s++) {
+        again = pass->pace_ps >= 0 && (again || s > index);
+        pass->keeps = pass->keeps && again;
+        if (!(again && repeat(pass, s)) && !run_step(pass, step, s, error))
+            return 0;
+        g->result->steps[s].end_ps = pass->last_ps;
+        if (pass->last_ps >= NET_LONGEST_PS) {
+            net_ground_too_long(g, error);
+            return 0;
+        }
+    }
+    note_step(g, step, index, times);
+    return times;
 }
 
 /* `steps`: two, at hand and before. */
@@ -130,22 +161,14 @@ static bool run_steps(Pass *pass, NetStep *steps, GError **error)
 {
     NetGround *g = pass->ground;
     const NetRun *run = g->run;
-    int64_t last = 0;
     pass->pace_ps = -1;
-    for (int s = 0; s < g->result->step_count; s++) {
-        NetStep *step = &steps[s % 2];
-        net_step_fill(step, run->algorithm, &run->shape, run->bytes, s);
-        const bool again = pass->pace_ps >= 0 && net_step_same(step, &steps[(s + 1) % 2]);
-        pass->keeps = pass->keeps && again;
-        if (!(again && repeat(pass, s)) && !run_step(pass, step, s, error))
+    for (int s = 0, at = 0, times = 0; s < g->result->step_count; s += times, at = 1 - at) {
+        net_step_fill(&steps[at], run->algorithm, &run->shape, run->bytes, s);
+        times = run_alike(pass, &steps[at], s, s > 0 && net_step_same(&steps[at], &steps[1 - at]), error);
+        if (times == 0)
             return false;
-        for (int r = 0; r < g->ranks; r++)
-            last = MAX(last, pass->ready[r]);
-        note_step(g, step, s, last);
-        if (last >= NET_LONGEST_PS)
-            return net_ground_too_long(g, error);
     }
-    g->result->analytic_ps = last;
+    g->result->analytic_ps = pass->last_ps;
     return true;
 }
 

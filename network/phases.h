@@ -35,6 +35,13 @@ void net_chain_reduce(const NetLine *line, const NetBlocks *segment, int segment
 
 typedef NET_GENERATOR(NetGenerator);
 
+/* Of rings: steps after this one with the same peers and as many chunks. */
+typedef int NetAlike(const NetShape *shape, int step);
+NetAlike net_ring_alike, net_ring_twice_alike; /* algorithms_ring.c */
+NetAlike net_dims_alike, net_dims_up_alike,
+    net_dims_twice_alike; /* algorithms_dims.c: from the first, the last, both */
+NetAlike net_mesh_alike;
+
 /* phases.c */
 /* One after another: `before` steps of the first, then the second from its own step 0 on. */
 void net_join(const NetShape *shape, int rank, int step, NetSends *sends, int before, NetGenerator *first,

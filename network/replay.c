@@ -261,11 +261,12 @@ static int count_likes(Walk *w, int index)
 {
     const NetRun *run = w->ground->run;
     NetStep next = {0};
-    int likes = 0;
-    for (; index + likes + 1 < w->ground->result->step_count; likes++) {
+    int likes = net_steps_alike(run->algorithm, &run->shape, run->bytes, index);
+    while (index + likes + 1 < w->ground->result->step_count) {
         net_step_fill(&next, run->algorithm, &run->shape, run->bytes, index + likes + 1);
         if (!net_step_same(&next, &w->open[index]->step))
             break;
+        likes += 1 + net_steps_alike(run->algorithm, &run->shape, run->bytes, index + likes + 1);
     }
     net_step_clear(&next);
     return likes;
@@ -324,6 +325,16 @@ static bool repeat(Walk *w, GError **error)
     return true;
 }
 
+static bool too_many(const NetGround *g, GError **error)
+{
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "--ranks: messages of %s meet on links of %s, so that no step goes as the one before: "
+                    "after %" G_GINT64_FORMAT
+                    " flows this was given up; an algorithm of fewer steps, such as hierarchical-halving, or "
+                    "--fidelity analytic would do",
+                    g->run->algorithm->name, g->run->topology->name, g->run->most_flows);
+}
+
 static bool walk(Walk *w, GError **error)
 {
     NetGround *g = w->ground;
@@ -338,6 +349,8 @@ static bool walk(Walk *w, GError **error)
         const int from = w->from[slot], to = w->to[slot];
         if (w->now_ps + w->skipped_ps >= NET_LONGEST_PS)
             return net_ground_too_long(g, error);
+        if (g->run->most_flows > 0 && g->result->flows - g->result->repeated_flows > g->run->most_flows)
+            return too_many(g, error);
         w->free_slots[w->free_count++] = slot;
         w->sending[from]--;
         w->open[w->step_of[slot]]->awaited[to]--;

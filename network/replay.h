@@ -18,8 +18,9 @@ typedef struct NetRun {
     const int32_t *place; /* [ranks] the GPU of each rank; NULL: its number */
     NetRouting routing;
     uint64_t seed;
-    NetRoutes *routes; /* of this topology, routing and seed, kept between runs; NULL: own ones */
-    bool every_step;   /* flows: none stands for others that go as it went; the same picoseconds, for tests */
+    NetRoutes *routes;  /* of this topology, routing and seed, kept between runs; NULL: own ones */
+    int64_t most_flows; /* that are worked out before it is given up; 0: any */
+    bool every_step;    /* none stands for others that go as it went; the same picoseconds, for tests */
 } NetRun;
 
 typedef struct NetStepTrace {

@@ -58,7 +58,7 @@ NetRoutes *net_routes_new(const NetTopology *topology, NetRouting routing, uint6
     routes->routing = routing;
     routes->seed = seed;
     routes->flows_on = flows_on;
-    net_ways_init(&routes->ways, topology);
+    net_ways_init(&routes->ways, topology, NET_MOST_TABLED);
     routes->picks = g_new(int32_t, routes->ways.most);
     routes->address = g_new(int64_t, topology->vertex_count);
     for (int v = 0; v < topology->vertex_count; v++)

@@ -1,11 +1,14 @@
 /* network/ways.c - weights of shortest ways, and how switches pass on.
  *
  * Weights are tabulated between relays alone (switches; the GPUs of a grid), from those that somebody asked for. Receivers
- * that hang on the same relays are of one kind, for which each relay keeps the links that lead on.
+ * that hang on the same relays are of one kind, for which each relay keeps the links that lead on. Where there are too
+ * many relays for tables, network/near.h finds the same links.
  */
 #include "network/ways.h"
 
 #include <string.h>
+
+#include "network/near.h"
 
 /* A switch that passes on to the receiver: weights of all relays to it, and of the link from it. */
 struct NetEntry {
@@ -15,28 +18,30 @@ struct NetEntry {
 
 enum { MOST_HOPS = 1 << 23 }; /* that are kept; others are found again */
 
-static void index_ways(NetWays *ways)
+/* Links that work from each vertex to relays, or from relays to each vertex, in their order. Returns the most of one. */
+static int index_ways(const NetWays *ways, bool out, int32_t **ret_of, NetWay **ret_ways)
 {
     const NetTopology *t = ways->topology;
-    int most = 1, count = 0;
-    ways->way_of = g_new(int32_t, t->vertex_count + 1);
-    ways->ways = g_new(NetWay, MAX(t->link_count, 1));
+    const int32_t *first_of = out ? t->out_of : t->in_of, *links = out ? t->out_links : t->in_links;
+    int32_t *of = g_new(int32_t, t->vertex_count + 1), most = 1, count = 0;
+    NetWay *list = g_new(NetWay, MAX(t->link_count, 1));
     for (int v = 0; v < t->vertex_count; v++) {
-        ways->way_of[v] = count;
-        most = MAX(most, t->out_of[v + 1] - t->out_of[v]);
-        for (int e = t->out_of[v]; e < t->out_of[v + 1]; e++) {
-            const NetLink *link = &t->links[t->out_links[e]];
-            const int32_t relay = ways->relay[link->to];
+        of[v] = count;
+        most = MAX(most, first_of[v + 1] - first_of[v]);
+        for (int e = first_of[v]; e < first_of[v + 1]; e++) {
+            const NetLink *link = &t->links[links[e]];
+            const int32_t relay = ways->relay[out ? link->to : link->from];
             if (relay >= 0 && link->bytes_per_s > 0)
-                ways->ways[count++] = (NetWay){t->out_links[e], relay, link->weight};
+                list[count++] = (NetWay){links[e], relay, link->weight};
         }
     }
-    ways->way_of[t->vertex_count] = count;
-    ways->picks = g_new(int32_t, most);
-    ways->most = most;
+    of[t->vertex_count] = count;
+    *ret_of = of;
+    *ret_ways = g_renew(NetWay, list, MAX(count, 1));
+    return most;
 }
 
-void net_ways_init(NetWays *ways, const NetTopology *topology)
+void net_ways_init(NetWays *ways, const NetTopology *topology, int most_tabled)
 {
     const int vertices = topology->vertex_count;
     *ways = (NetWays){.topology = topology};
@@ -53,7 +58,14 @@ void net_ways_init(NetWays *ways, const NetTopology *topology)
     ways->kinds = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
     ways->hops = g_new0(NetHop *, vertices);
     ways->lists = g_array_new(FALSE, FALSE, sizeof(int32_t));
-    index_ways(ways);
+    const int32_t none[2] = {-1, 0};
+    g_array_append_vals(ways->lists, none, 2);
+    ways->most = index_ways(ways, true, &ways->way_of, &ways->ways);
+    ways->picks = g_new(int32_t, 2 * ways->most);
+    if (ways->relay_count > most_tabled) {
+        index_ways(ways, false, &ways->into_of, &ways->into);
+        ways->near = net_near_new(ways);
+    }
 }
 
 void net_ways_clear(NetWays *ways)
@@ -72,7 +84,10 @@ void net_ways_clear(NetWays *ways)
     g_free(ways->entries);
     g_free(ways->way_of);
     g_free(ways->ways);
+    g_free(ways->into_of);
+    g_free(ways->into);
     g_free(ways->picks);
+    net_near_free(ways->near);
 }
 
 /* Weights of all relays to one of them, nearest first: a wheel of buckets, for weights are small. GPUs that pass nothing
@@ -190,9 +205,11 @@ int32_t net_weight_straight(const NetWays *ways, int v, int goal)
     return least;
 }
 
-/* The picks as a list of a relay: the one that holds the same, or a new one. */
-static int32_t list_of(NetWays *ways, int32_t relay, int count)
+/* The one that holds the same, or a new one. */
+int32_t net_ways_list(NetWays *ways, int32_t relay, int count)
 {
+    if (count == 0)
+        return NET_NO_LINKS;
     if (count == 1)
         return -1 - ways->picks[0];
     for (int32_t place = ways->last_list[relay]; place >= 0;) {
@@ -226,11 +243,15 @@ static NetHop find_hop(NetWays *ways, int v, int goal)
     }
     return (NetHop){.weight = (uint32_t)weight & G_MAXINT32,
                     .straight = straight == weight && ways->relay[goal] < 0,
-                    .list = list_of(ways, ways->relay[v], count)};
+                    .list = net_ways_list(ways, ways->relay[v], count)};
 }
 
 const NetHop *net_hop_find(NetWays *ways, int v, int goal)
 {
+    if (ways->near != NULL) {
+        ways->straying = net_near_hop(ways->near, v, goal);
+        return &ways->straying;
+    }
     const int32_t kind = kind_of(ways, goal), relay = ways->relay[v];
     if (ways->hops[kind] == NULL && ways->hop_count + ways->relay_count <= MOST_HOPS) {
         ways->hops[kind] = g_new0(NetHop, ways->relay_count);

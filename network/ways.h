@@ -19,7 +19,10 @@ typedef struct NetHop {
         list; /* of links to relays that begin them: 1 + place in lists, -1 - link where it is one; 0: not asked yet */
 } NetHop;
 
+#define NET_NO_LINKS 1 /* NetHop.list of none: the first of all lists */
+
 typedef struct NetEntry NetEntry;
+typedef struct NetNear NetNear;
 
 typedef struct NetWays {
     const NetTopology *topology;
@@ -27,6 +30,9 @@ typedef struct NetWays {
     int relay_count;
     int32_t *way_of; /* [vertices + 1] links that work from each vertex to relays: ways[way_of[v]] .. */
     NetWay *ways;
+    int32_t *into_of; /* [vertices + 1] links that work from relays to each vertex; with `near` only */
+    NetWay *into;
+    NetNear *near;     /* NULL: weights are tabulated */
     int most;          /* links from one vertex */
     int32_t *picks;    /* [most] */
     int32_t *kind;     /* [vertices] of a receiver: the first vertex of its kind; -1: not asked yet */
@@ -41,8 +47,11 @@ typedef struct NetWays {
     int entry_count, entry_capacity;
 } NetWays;
 
-/* Borrows the topology. Free with net_ways_clear(). */
-void net_ways_init(NetWays *ways, const NetTopology *topology);
+/* Tables of weights take 4 bytes for two relays: more of these are searched one by one. */
+#define NET_MOST_TABLED 8192
+
+/* Borrows the topology, which is searched from `most_tabled` relays on. Free with net_ways_clear(). */
+void net_ways_init(NetWays *ways, const NetTopology *topology, int most_tabled);
 void net_ways_clear(NetWays *ways);
 
 /* How relay v passes on to receivers like this one; valid until the next call. */
@@ -53,6 +62,9 @@ static inline const NetHop *net_hop_of(NetWays *ways, int v, int goal)
     const NetHop *hop = kind < 0 || ways->hops[kind] == NULL ? NULL : &ways->hops[kind][ways->relay[v]];
     return hop != NULL && hop->list != 0 ? hop : net_hop_find(ways, v, goal);
 }
+
+/* The first `count` picks as a list of a relay. */
+int32_t net_ways_list(NetWays *ways, int32_t relay, int count);
 
 /* The least weight of a link from v straight to the receiver; G_MAXINT32: there is none. */
 int32_t net_weight_straight(const NetWays *ways, int v, int goal);

@@ -20,7 +20,7 @@ static void report(const char *name, double flows, double seconds, const char *g
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%-58s %9.2f M flows  %7.2f s  %6.2f M/s  %5.2f GB so far  (goal %s)\n", name, flows * 1e-6,
+    printf("%-58s %12.2f M flows  %7.2f s  %6.2f M/s  %5.2f GB so far  (goal %s)\n", name, flows * 1e-6,
            seconds, flows / seconds * 1e-6, (double)usage.ru_maxrss * 1024e-9, goal);
 }
 
@@ -107,6 +107,10 @@ int main(int argc, char **argv)
                "hierarchical-rails", 4096, false, 1 << 30, "1 M/s");
     collective(only, "all-reduce over rails, 16,384 GPUs, eight rails", "rail", NET_ALL_REDUCE,
                "hierarchical-rails", 16384, false, 1 << 30, "<= 120 s, 4 GB");
+    collective(only, "all-reduce over rails, 131,072 GPUs, eight rails", "rail", NET_ALL_REDUCE,
+               "hierarchical-rails", 131072, false, INT64_C(1) << 30, "<= 8 s");
+    collective(only, "all-reduce over rails, 1,048,576 GPUs, eight rails", "rail", NET_ALL_REDUCE,
+               "hierarchical-rails", 1 << 20, false, INT64_C(1) << 33, "<= 60 s, 8 GB");
     different(only, "random flows, 64 GPUs, 64 at once", 64, 64, 200000, "0.3 M/s");
     different(only, "random flows, 1,024 GPUs, 1,024 at once", 1024, 1024, 200000, "0.3 M/s");
     return 0;
