@@ -163,6 +163,13 @@ static bool is_mine(const ApiSweepAsk *ask, int index)
     return ask->parts > 0 ? index % ask->parts == ask->part : index % ranks == rank;
 }
 
+/* Of what this process is to do. */
+static double done_frac(const Sweep *sweep)
+{
+    const OrrTeam *team = sweep->ask->team;
+    return MIN(1, (double)sweep->done * (team != NULL ? team->ranks : 1) / sweep->rows->len);
+}
+
 static void work(int index, void *data)
 {
     Sweep *sweep = data;
@@ -180,7 +187,7 @@ static void work(int index, void *data)
         if (sweep->journal != NULL && sweep->error == NULL)
             sweep->stopped = !api_journal_add(sweep->journal, (guint)index, &row, &sweep->error);
         if (sweep->ask->progress != NULL &&
-            !sweep->ask->progress((double)sweep->done / sweep->rows->len, sweep->ask->progress_data))
+            !sweep->ask->progress(done_frac(sweep), sweep->ask->progress_data))
             sweep->stopped = true;
     }
     g_mutex_unlock(&sweep->lock);

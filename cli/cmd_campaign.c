@@ -80,7 +80,7 @@ static bool lived(const ApiSimulation *simulation, const char *where, const Camp
 }
 
 /* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
-static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, GError **error)
+static bool live(const CliArgs *common, CampaignOptions *options, CliTeam *team, bool speaks, GError **error)
 {
     CliInterrupt interrupt;
     const ReportOptions report_options = {0};
@@ -98,6 +98,10 @@ static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, G
     }
     g_autoptr(GString) out = g_string_new(NULL);
     CliProgress progress = cli_progress_begin("living through it", common);
+    if (!speaks)
+        progress.mode = CLI_PROGRESS_NONE;
+    progress.done_permille = &team->done_permille;
+    team->doing = "the campaigns";
     options->crew.progress = show_progress;
     options->crew.progress_data = &progress;
     if (options->crew.team == NULL) { /* before, nothing is known that could be told */
@@ -129,7 +133,7 @@ static bool run(const CliArgs *common, GError **error)
         options.crew.threads = options.crew.threads > 0 ? options.crew.threads
                                                         : MAX(1, (int)g_get_num_processors() / team.on_node);
     }
-    const bool ok = live(common, &options, speaks, error);
+    const bool ok = live(common, &options, &team, speaks, error);
     cli_team_close(&team, ok ? NULL : *error);
     return ok;
 }

@@ -1,8 +1,11 @@
 /* cli/cmd_jobs.c - orrery jobs: many jobs on one cluster, under one policy after the other. */
+#include <string.h>
+
 #include "api/jobs.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/team.h"
 #include "jobs/trace.h"
 #include "report/page.h"
 
@@ -23,7 +26,31 @@ static bool read_trace(const char *path, JobsTrace *ret_trace, GError **error)
     return ok;
 }
 
-static bool run(const CliArgs *common, GError **error)
+/* Of several processes each runs some policies, and all have all of them in the end. */
+static void run_policies(const JobsTrace *trace, const OrrTeam *team, JobsResult *results)
+{
+    const int ranks = team != NULL ? team->ranks : 1, rank = team != NULL ? team->rank : 0;
+    for (int policy = 0; policy < JOBS_POLICIES; policy++)
+        if (policy % ranks == rank)
+            results[policy] = jobs_run(trace, (JobsPolicy)policy, PATIENCE_S, NULL);
+    if (team == NULL)
+        return;
+    GByteArray *mine = g_byte_array_new();
+    g_autofree GByteArray **all = g_new0(GByteArray *, ranks);
+    for (int policy = rank; policy < JOBS_POLICIES; policy += ranks)
+        g_byte_array_append(mine, (const guint8 *)&results[policy], sizeof results[policy]);
+    for (int r = 0; r < ranks; r++)
+        all[r] = g_byte_array_new();
+    team->exchange(team->data, mine, all);
+    for (int policy = 0; policy < JOBS_POLICIES; policy++)
+        memcpy(&results[policy], all[policy % ranks]->data + sizeof *results * (gsize)(policy / ranks),
+               sizeof *results);
+    for (int r = 0; r < ranks; r++)
+        g_byte_array_unref(all[r]);
+    g_byte_array_unref(mine);
+}
+
+static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
 {
     const JobsArgs *args = (const JobsArgs *)common;
     guint64 seed = 1, count = DRAWN_JOBS;
@@ -43,15 +70,26 @@ static bool run(const CliArgs *common, GError **error)
     if (args->seed != NULL ? !api_jobs_draw(seed, (int)count, &trace, error)
                            : !read_trace(common->words[0], &trace, error))
         return false;
-    for (int policy = 0; policy < JOBS_POLICIES; policy++)
-        results[policy] = jobs_run(&trace, (JobsPolicy)policy, PATIENCE_S, NULL);
+    run_policies(&trace, team, results);
     g_autoptr(GString) out = g_string_new(NULL);
     if (common->format == CLI_FORMAT_JSON)
         jobs_write_json(&trace, results, JOBS_POLICIES, out);
     else
         jobs_write_text(&trace, results, JOBS_POLICIES, report_page_columns(), out);
     jobs_trace_clear(&trace);
-    return cli_output_write(common->output, out, error);
+    return (team != NULL && team->rank > 0) || cli_output_write(common->output, out, error);
+}
+
+/* Of several processes the first one speaks, and all of them fail alike. */
+static bool run(const CliArgs *common, GError **error)
+{
+    CliTeam team;
+    if (!cli_team_open(&team, error))
+        return false;
+    team.doing = "the policies";
+    const bool ok = answer(common, team.processes > 1 ? &team.team : NULL, error);
+    cli_team_close(&team, ok ? NULL : *error);
+    return ok;
 }
 
 static const CliFlag flags[] = {
@@ -69,7 +107,7 @@ const CliCommand cli_command_jobs = {
             "adaptive: sizes that follow what is free. Prints utilisation, waiting, completion and "
             "fairness. A job gets all its GPUs at once; one that is passed for six hours is passed "
             "no more. A drawn trace has jobs on 256 A100s and 256 H100s with the paces of simulated "
-            "steps.\n\n"
+            "steps. Under mpirun each process runs some of the policies.\n\n"
             "  orrery jobs scenarios/traces/four-jobs.json\n"
             "  orrery jobs --seed 1 --format json\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

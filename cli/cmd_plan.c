@@ -355,8 +355,11 @@ static bool run(const CliArgs *common, GError **error)
         question.options.stop = cli_interrupt_stop(&interrupt);
     }
     CliProgress progress = cli_progress_begin("planning", common);
-    if (speaks)
-        question.options.progress = show_progress;
+    if (!speaks)
+        progress.mode = CLI_PROGRESS_NONE;
+    progress.done_permille = &team.done_permille;
+    team.doing = "the plan";
+    question.options.progress = show_progress;
     question.options.progress_data = &progress;
     const bool ok = answer(args, speaks, &question, error);
     cli_team_close(&team, ok ? NULL : *error);

@@ -312,8 +312,13 @@ static bool run(const CliArgs *common, GError **error)
         return false;
     const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
     CliProgress progress = cli_progress_begin("searching", common);
+    if (!speaks)
+        progress.mode = CLI_PROGRESS_NONE;
+    if (several)
+        progress.done_permille = &team.done_permille;
+    team.doing = "the search";
     SearchOptions options = {.exhaustive = args->exhaustive,
-                             .progress = speaks && progress.mode != CLI_PROGRESS_NONE ? show_progress : NULL,
+                             .progress = several || progress.mode != CLI_PROGRESS_NONE ? show_progress : NULL,
                              .progress_data = &progress,
                              .team = several ? &team.team : NULL};
     if (several)

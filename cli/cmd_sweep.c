@@ -119,7 +119,7 @@ static bool read_part(const SweepArgs *args, ApiSweepAsk *ask, GError **error)
     return true;
 }
 
-static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, const CliTeam *team,
+static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, CliTeam *team,
                              CliInterrupt *interrupt, GError **error)
 {
     guint64 jobs = 0;
@@ -129,6 +129,11 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, const 
         return NULL;
     }
     CliProgress progress = cli_progress_begin("sweeping", &args->common);
+    if (!speaks)
+        progress.mode = CLI_PROGRESS_NONE;
+    progress.done_permille = &team->done_permille;
+    team->doing = "its part of the sweep";
+    team->keeps = args->journal;
     ApiSweepAsk ask = {.input = {.path = args->common.words[0], .own_runs = args->own_runs, .loops = true},
                        .sets = args->common.sets,
                        .fields = fields,
@@ -136,7 +141,7 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, const 
                        .threads = (int)jobs,
                        .journal = args->journal,
                        .team = several ? &team->team : NULL,
-                       .progress = speaks ? show_progress : NULL,
+                       .progress = show_progress,
                        .progress_data = &progress,
                        .stop = several ? (OrrStop){NULL, NULL} : cli_interrupt_stop(interrupt)};
     if (several && jobs == 0)

@@ -55,6 +55,8 @@ void cli_progress_tell(CliProgress *progress, double done_frac, CliBest best)
     const gint64 now_us = g_get_monotonic_time();
     const double best_s = best.what != NULL ? best.step_s : 0,
                  elapsed_s = (double)(now_us - progress->begun_us) / 1e6;
+    if (progress->done_permille != NULL)
+        g_atomic_int_set(progress->done_permille, (gint)(1000 * CLAMP(done_frac, 0, 1)));
     const bool better = best_s < progress->best_s || best_s > progress->best_s;
     if (progress->mode == CLI_PROGRESS_NONE ||
         (!better && done_frac < 1 && progress->told_us > 0 && now_us - progress->told_us < SELDOM_US))

@@ -14,7 +14,8 @@ typedef struct CliProgress {
     const char *doing; /* "searching" */
     enum { CLI_PROGRESS_NONE, CLI_PROGRESS_TERMINAL, CLI_PROGRESS_LINES } mode;
     gint64 begun_us, told_us;
-    double best_s; /* told last; 0: none */
+    double best_s;       /* told last; 0: none */
+    gint *done_permille; /* also told; may be NULL (cli/team.h) */
 } CliProgress;
 
 /* Of a command that takes --progress; counts its time from now on. */

@@ -1,8 +1,14 @@
-/* cli/team.c - finds out whether several processes were started, and loads cli/mpi/ beside the binary if so. */
+/* cli/team.c - finds out whether several processes were started, and loads cli/mpi/ beside the binary if so. Tested:
+ * cli/test_mpirun.sh
+ */
 #include "cli/team.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/output.h"
@@ -47,6 +53,31 @@ static void *load_module(void)
     return NULL;
 }
 
+static sigset_t endings(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
+
+/* mpirun's way to end those that are left. */
+static void *wait_for_end(void *data)
+{
+    const CliTeam *team = data;
+    const sigset_t set = endings();
+    int signal = 0;
+    sigwait(&set, &signal);
+    if (g_atomic_int_get(&team->over) != 0)
+        return NULL;
+    fprintf(stderr, "orrery: process %d of %d ends because another one died: %d.%d %% of %s was done%s%s\n",
+            team->team.rank, team->processes, g_atomic_int_get(&team->done_permille) / 10,
+            g_atomic_int_get(&team->done_permille) % 10, team->doing != NULL ? team->doing : "the work",
+            team->keeps != NULL ? ", and the same command goes on from what is in " : "",
+            team->keeps != NULL ? team->keeps : "");
+    _exit(128 + SIGTERM);
+}
+
 bool cli_team_open(CliTeam *ret_team, GError **error)
 {
     *ret_team = (CliTeam){.processes = MAX(1, processes()), .on_node = processes_on_node()};
@@ -61,8 +92,12 @@ bool cli_team_open(CliTeam *ret_team, GError **error)
                         "%d processes were started, but this build has no MPI, so each would do everything; "
                         "install Open MPI (libopenmpi-dev) and build again, or run without mpirun",
                         ret_team->processes);
+    const sigset_t set = endings();
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* of all threads, which come later */
     if (!open_team(&ret_team->team))
         return orr_fail(error, ORR_ERROR_INPUT, "MPI could not be started in this process");
+    if (pthread_create(&ret_team->waits, NULL, wait_for_end, ret_team) != 0)
+        return orr_fail(error, ORR_ERROR_IO, "MPI: no thread can be made");
     return true;
 }
 
@@ -75,6 +110,9 @@ void cli_team_close(CliTeam *team, const GError *error)
     *(void **)&close_team = dlsym(team->module, "orr_mpi_close");
     if (close_team != NULL)
         close_team();
+    g_atomic_int_set(&team->over, 1);
+    pthread_kill(team->waits, SIGTERM);
+    pthread_join(team->waits, NULL);
     team->module = NULL;
     if (error != NULL)
         exit(status);

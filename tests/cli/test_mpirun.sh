@@ -1,6 +1,7 @@
 #!/bin/sh
-# `mpirun -n K orrery search`, `campaign`, `sweep` and `plan` print what one process prints, apart from the seconds. Skipped (77)
-# without mpirun or without the module that CMake builds where it finds MPI.
+# `mpirun -n K orrery search`, `campaign`, `sweep`, `plan` and `jobs` print what one process prints, apart from the seconds. When
+# one of them dies, the others say what they had. Skipped (77) without mpirun or without the module that CMake builds where it
+# finds MPI.
 # usage: test_mpirun.sh ORRERY SCENARIOS
 set -eu
 orrery=$1
@@ -30,6 +31,10 @@ plan() {
     --set parallel.pipeline=auto --set parallel.data=auto --format csv --quiet
 }
 
+jobs() {
+  "$@" "$orrery" jobs --seed 1 --count 500 --format json --quiet
+}
+
 if [ ! -f "$(dirname "$orrery")/orrery_mpi.so" ]; then
   # A build without MPI says so instead of doing everything twice.
   if OMPI_COMM_WORLD_SIZE=2 "$orrery" search "$scenario" --set parallel.tensor=auto 2>"$folder/error"; then exit 1; fi
@@ -45,19 +50,19 @@ fi
 mpirun -n 1 true 2>/dev/null || exit 77
 search env | grep -v '"seconds"' >"$folder/alone"
 grep -q '"proved": true' "$folder/alone"
-for ranks in 1 2 3 4; do
+for ranks in 1 2 3 8; do
   search mpirun -n "$ranks" | grep -v '"seconds"' >"$folder/team"
   cmp "$folder/alone" "$folder/team"
 done
 campaign env >"$folder/alone"
 grep -q '"replicas": 101' "$folder/alone"
-for ranks in 1 2 3; do
+for ranks in 1 2 4 8; do
   campaign mpirun -n "$ranks" >"$folder/team"
   cmp "$folder/alone" "$folder/team"
 done
-for command in sweep plan; do
+for command in sweep plan jobs; do
   $command env >"$folder/alone"
-  for ranks in 1 2 3; do
+  for ranks in 1 2 4 8; do
     $command mpirun -n "$ranks" >"$folder/team"
     cmp "$folder/alone" "$folder/team"
   done
@@ -65,3 +70,20 @@ done
 # A scenario that is refused is refused once, and all processes end.
 if mpirun -n 2 "$orrery" campaign "$weeks" --set faults.gpu_mtbf_s=-1 2>"$folder/error"; then exit 1; fi
 [ "$(grep -c "gpu_mtbf_s" "$folder/error")" -eq 1 ]
+# One that dies: the others say what they had, and the same command goes on from the journal, with any number of processes.
+long() {
+  "$@" "$orrery" sweep "$scenario" --vary parallel.zero=0,1 --vary training.micro_batch=1,2,4,8 --vary \
+    cluster.accelerator.memory_bytes="$(seq -s, 80000000000 1000000000 140000000000)" --format csv --quiet --jobs 1 \
+    ${journal:+--journal "$journal"}
+}
+long env >"$folder/alone"
+journal=$folder/journal
+long exec mpirun -n 3 >"$folder/team" 2>"$folder/error" &
+mpirun=$!
+until [ -s "$journal/rows-000002.jsonl" ]; do sleep 0.1; done
+kill -9 "$(ps -o pid= --ppid $mpirun | head -1)"
+if wait $mpirun; then exit 1; fi
+said=$(grep -c 'of 3 ends because another one died: .* % of its part of the sweep was done, and the same' "$folder/error")
+[ "$said" -eq 2 ]
+long mpirun -n 2 >"$folder/team"
+cmp "$folder/alone" "$folder/team"
