@@ -10,6 +10,7 @@
 #include "campaign/effective.h"
 #include "plan/plan.h"
 #include "spec/fields_internal.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "spec/resolve.h"
 
@@ -221,6 +222,31 @@ static void machine_clear(void *data)
     g_free(machine->framework);
 }
 
+/* A path, or the name of a file in scenarios/machines. */
+static char *path_of(const char *file, GError **error)
+{
+    if (strchr(file, G_DIR_SEPARATOR) != NULL || g_str_has_suffix(file, ".json") || strcmp(file, "-") == 0 ||
+        g_file_test(file, G_FILE_TEST_EXISTS))
+        return g_strdup(file);
+    g_autofree char *scenarios = orr_scenarios_dir(NULL), *name = g_strconcat(file, ".json", NULL);
+    g_autofree char *folder = scenarios != NULL ? g_build_filename(scenarios, "machines", NULL) : NULL;
+    g_autofree char *path = folder != NULL ? g_build_filename(folder, name, NULL) : NULL;
+    if (path != NULL && g_file_test(path, G_FILE_TEST_EXISTS))
+        return g_steal_pointer(&path);
+    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GDir) dir = folder != NULL ? g_dir_open(folder, 0, NULL) : NULL;
+    for (const char *entry = dir != NULL ? g_dir_read_name(dir) : NULL; entry != NULL;
+         entry = g_dir_read_name(dir))
+        if (g_str_has_suffix(entry, ".json"))
+            g_string_append_printf(known, "%s%.*s", known->len > 0 ? ", " : "",
+                                   (int)(strlen(entry) - strlen(".json")), entry);
+    orr_fail(error, ORR_ERROR_INPUT,
+             "--machines: \"%.80s\" is no file of machines; give a path, or a name of those that ship: %s; "
+             "clusters by name go to --cluster",
+             file, known->str);
+    return NULL;
+}
+
 static bool read_file(const char *file, Machines *machines, GError **error)
 {
     SpecReadContext context;
@@ -353,7 +379,10 @@ static bool add_machine(const Machines *machines, const Machine *machine, const 
 bool api_machines_add(const char *file, const char *where, guint programs, ApiKinds *kinds, GError **error)
 {
     Machines machines;
-    bool ok = read_file(file, &machines, error);
+    g_autofree char *path = path_of(file, error);
+    if (path == NULL)
+        return false;
+    bool ok = read_file(path, &machines, error);
     for (guint i = 0; ok && i < machines.list->len; i++) {
         const Machine *machine = &g_array_index(machines.list, Machine, i);
         const guint times = machine->framework != NULL ? 1 : programs; /* it has its own */

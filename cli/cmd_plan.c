@@ -390,7 +390,8 @@ static const CliFlag flags[] = {
     {"framework", CLI_FLAG_TEXT, offsetof(PlanArgs, frameworks), "NAME,...",
      "these training programs side by side, on each machine, each with its own defaults"},
     {"machines", CLI_FLAG_FILE, offsetof(PlanArgs, machines), "FILE",
-     "machines side by side, each with its cluster, framework, region and terms of payment "
+     "a path or a shipped name: machines side by side, each with its cluster, framework, region and terms of "
+     "payment "
      "(docs/PLANNING.md)"},
     {"whole-racks", CLI_FLAG_SWITCH, offsetof(PlanArgs, whole_racks), NULL,
      "rent, power and pay whole racks of cluster.rack_gpus GPUs"},

@@ -421,6 +421,10 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
                                plan->host_power_known ? "with its share of the host"
                                                       : "alone (cluster.host_power_w_per_gpu is not given)",
                                plan->pue);
+    else
+        g_string_append_printf(hardware, "; power not known%s (cluster.accelerator.power_w)",
+                               plan->asked->cluster.usd_per_kwh > 0 ? ", so that electricity is in no price"
+                                                                    : "");
     g_string_append_c(out, '\n');
     report_page_entry(out, "  GPU", LABEL_COLUMN, hardware->str);
     write_answer(page, plan, out);

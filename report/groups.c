@@ -11,27 +11,43 @@ enum { LABEL_COLUMN = 14 };
 
 #define GIB 1073741824.0
 
+/* A GPU with its share of the host; 0: not known, whatever the host draws. */
+static double with_host_w(const SpecAccelerator *accelerator, double host_w, double idle_frac)
+{
+    const double gpu_w = spec_mean_power_w(accelerator, idle_frac);
+    return gpu_w > 0 ? gpu_w + host_w : 0;
+}
+
 static double of_one(const Spec *spec, ReportMean what)
 {
     const SpecCluster *cluster = &spec->cluster;
     return what == REPORT_MEAN_PEAK_FLOPS ? cost_peak_flops_per_s(spec)
            : what == REPORT_MEAN_USD_PER_HOUR
                ? cluster->usd_per_gpu_hour
-               : spec_mean_power_w(&cluster->accelerator, 1) + cluster->host_power_w_per_gpu;
+               : with_host_w(&cluster->accelerator, cluster->host_power_w_per_gpu, 1);
+}
+
+/* Mean over the kinds of GPU, idle as `groups` have it or `idle_frac` each. 0 where that of one is not known. */
+static double groups_w(const Spec *spec, const ReportGroup *groups, double idle_frac)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    if (cluster->group_count == 0)
+        return with_host_w(&cluster->accelerator, cluster->host_power_w_per_gpu, idle_frac);
+    double sum = 0;
+    for (int g = 0; g < cluster->group_count; g++) {
+        const double each =
+            with_host_w(&cluster->groups[g].accelerator, cluster->groups[g].host_power_w_per_gpu,
+                        groups != NULL ? groups[g].idle_frac : idle_frac);
+        if (!(each > 0))
+            return 0;
+        sum += (double)spec_group_gpus(spec, g) * each;
+    }
+    return sum / spec_gpus(spec);
 }
 
 double report_groups_step_w(const Report *report)
 {
-    const Spec *spec = report->spec;
-    const SpecCluster *cluster = &spec->cluster;
-    if (cluster->group_count == 0)
-        return spec_mean_power_w(&cluster->accelerator, report->bubble_frac) + cluster->host_power_w_per_gpu;
-    double sum = 0;
-    for (int g = 0; g < cluster->group_count; g++)
-        sum += (double)spec_group_gpus(spec, g) *
-               (spec_mean_power_w(&cluster->groups[g].accelerator, report->groups[g].idle_frac) +
-                cluster->groups[g].host_power_w_per_gpu);
-    return sum / spec_gpus(spec);
+    return groups_w(report->spec, report->groups, report->bubble_frac);
 }
 
 double report_groups_mean(const Spec *spec, ReportMean what)
@@ -49,15 +65,7 @@ double report_groups_mean(const Spec *spec, ReportMean what)
 
 double report_groups_mean_w(const Spec *spec, double idle_frac)
 {
-    const SpecCluster *cluster = &spec->cluster;
-    if (cluster->group_count == 0)
-        return spec_mean_power_w(&cluster->accelerator, idle_frac) + cluster->host_power_w_per_gpu;
-    double sum = 0;
-    for (int g = 0; g < cluster->group_count; g++)
-        sum += (double)spec_group_gpus(spec, g) *
-               (spec_mean_power_w(&cluster->groups[g].accelerator, idle_frac) +
-                cluster->groups[g].host_power_w_per_gpu);
-    return sum / spec_gpus(spec);
+    return groups_w(spec, NULL, idle_frac);
 }
 
 char *report_groups_names(const Spec *spec)

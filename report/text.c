@@ -356,6 +356,8 @@ static void write_training(const Report *report, GString *out)
         g_string_append_printf(line, ", %s kg of CO2", report_page_whole(text, report->co2_kg));
     if (report->usd > 0.0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
+    if (report->usd > 0 && report->spec->cluster.usd_per_kwh > 0 && !(report->kwh > 0))
+        g_string_append(line, " without electricity (cluster.accelerator.power_w is not known)");
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
     g_string_append_c(out, '\n');
     report_page_entry(out, "Whole run", LABEL_COLUMN, line->str);

@@ -149,7 +149,10 @@ static void test_plan_machines(void)
                     *folder = cli_scratch_new();
     CliRun run = cli_run(folder, CLI_WORDS("plan", path, "--gpus", "1024", "--machines", machines, "--format",
                                            "json", "--plot", folder, "--quiet"));
-    CliRun text = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "1024", "--machines", machines));
+    CliRun text = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "1024", "--machines", "four-machines"));
+    CliRun nobody = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "1024", "--machines", "dgx-h100"));
+    g_assert_nonnull(strstr(nobody.err, "those that ship: four-machines; clusters by name go to --cluster"));
+    cli_run_clear(&nobody);
     cli_assert_done(&run, "machines");
     cli_assert_done(&text, "text");
     OrrJsonDoc *doc = parse(run.out);

@@ -4,9 +4,9 @@
 
 #include "plan/plan.h"
 
-static Plan plan(const char *const *sets, const PlanOptions *options, const CampaignAssumed *assumed)
+static Plan plan_on(const int *gpus, int count, const char *const *sets, const PlanOptions *options,
+                    const CampaignAssumed *assumed)
 {
-    static const int gpus[] = {1024};
     GError *error = NULL;
     Plan result;
     PlanOptions own = *options;
@@ -14,13 +14,19 @@ static Plan plan(const char *const *sets, const PlanOptions *options, const Camp
     g_autofree char *path =
         g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", "plan-sc21-175b.json", NULL);
     own.gpus = gpus;
-    own.gpus_count = 1;
+    own.gpus_count = count;
     own.assumed = assumed;
     spec_load_file(path, sets, true, spec, NULL, &error);
     g_assert_no_error(error);
     plan_run(spec, &own, &result, &error);
     g_assert_no_error(error);
     return result;
+}
+
+static Plan plan(const char *const *sets, const PlanOptions *options, const CampaignAssumed *assumed)
+{
+    static const int gpus[] = {1024};
+    return plan_on(gpus, 1, sets, options, assumed);
 }
 
 static PlanPoint paid(const char *const *sets, const PlanOptions *options)
@@ -90,6 +96,59 @@ static void test_energy(void)
     g_assert_cmpfloat(within.co2_kg, ==, 0);
 }
 
+/* Hosts whose power is given do not stand for GPUs whose power is not: there is no energy then, and no price of it. */
+static void test_unknown_power(void)
+{
+    const PlanOptions options = {0};
+    const char *const known[] = {PRICE, "cluster.usd_per_kwh=0.1", "cluster.host_power_w_per_gpu=300", NULL};
+    const char *const unknown[] = {PRICE, "cluster.usd_per_kwh=0.1", "cluster.host_power_w_per_gpu=300",
+                                   "cluster.accelerator.power_w=0", NULL};
+    const char *const bare[] = {PRICE, NULL};
+    const PlanPoint with = paid(known, &options), without = paid(unknown, &options);
+    g_assert_cmpfloat(with.kwh, >, 0);
+    g_assert_cmpfloat(without.kwh, ==, 0);
+    g_assert_cmpfloat(without.power_w, ==, 0);
+    near(without.usd, paid(bare, &options).usd);
+}
+
+static void assert_same_answer(const char *const *sets, const PlanOptions *options)
+{
+    static const int gpus[] = {512, 1024, 1536, 3072};
+    PlanOptions limited = *options;
+    Plan free = plan_on(gpus, 4, sets, options, NULL);
+    for (double power_w = 1e9; power_w < 1e300; power_w *= 1e50) {
+        limited.power_w = power_w;
+        Plan within = plan_on(gpus, 4, sets, &limited, NULL);
+        g_assert_cmpint(within.chosen, ==, free.chosen);
+        g_assert_cmpint(within.points->len, ==, free.points->len);
+        for (guint i = 0; i < free.points->len; i++) {
+            const PlanPoint *a = &g_array_index(free.points, PlanPoint, i),
+                            *b = &g_array_index(within.points, PlanPoint, i);
+            g_assert_cmpint(a->gpus, ==, b->gpus);
+            g_assert_cmpstr(a->reason, ==, b->reason);
+            g_assert_cmpfloat(a->days, ==, b->days);
+            g_assert_cmpfloat(a->usd, ==, b->usd);
+            g_assert_cmpfloat(a->kwh, ==, b->kwh);
+        }
+        plan_clear(&within);
+    }
+    plan_clear(&free);
+}
+
+/* A limit of power that nothing meets is no limit: nor do deadlines and budgets change beside it. */
+static void test_power_without_end(void)
+{
+    const char *const sets[] = {PRICE, NULL};
+    const PlanOptions rows[] = {{.deadline_s = 40 * 86400.0},
+                                {.budget_usd = 3e6},
+                                {.deadline_s = 40 * 86400.0, .budget_usd = 3e6},
+                                {.deadline_s = 86400.0},
+                                {.by = SEARCH_FOR_COST, .deadline_s = 40 * 86400.0},
+                                {.whole_racks = true, .deadline_s = 40 * 86400.0}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++)
+        assert_same_answer(sets, &rows[i]);
+}
+
 /* Days grow as nodes are taken back more often, and without end between two they are those of a run without. */
 static void test_spot(void)
 {
@@ -123,5 +182,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/pay/racks", test_racks);
     g_test_add_func("/plan/pay/energy", test_energy);
     g_test_add_func("/plan/pay/spot", test_spot);
+    g_test_add_func("/plan/pay/unknown-power", test_unknown_power);
+    g_test_add_func("/plan/pay/power-without-end", test_power_without_end);
     return g_test_run();
 }
