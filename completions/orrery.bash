@@ -15,7 +15,7 @@ _orrery() {
             search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --framework --for --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --progress --help' ;;
             plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --framework --machines --whole-racks --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --progress --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --ideal --jobs --set --format --output --quiet --progress --help' ;;
-            jobs:-*) words='--seed --count --format --output --quiet --help' ;;
+            jobs:-*) words='--seed --count --gpus --format --output --quiet --help' ;;
             sweep:-*) words='--own-runs --vary --ideal --jobs --journal --part --slurm --set --format --output --quiet --progress --help' ;;
             compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --width --svg --set --format --output --quiet --help' ;;

@@ -111,6 +111,7 @@ complete -c orrery -n '__fish_seen_subcommand_from campaign' -l progress -d 'how
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l seed -x -d 'draw the trace from this seed, in place of a file'
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l count -x -d 'jobs that are drawn (default: 10000)'
+complete -c orrery -n '__fish_seen_subcommand_from jobs' -l gpus -x -d 'GPUs on which the jobs of a published log run'
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l output -r -d 'write there instead of to standard output'
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l quiet -d 'no notes on standard error'

@@ -37,6 +37,9 @@ typedef struct JobsTrace {
     GArray *jobs; /* Job, by arrival */
 } JobsTrace;
 
+/* An empty list of jobs; and by arrival, those that come at once as they are. */
+void jobs_trace_init_jobs(JobsTrace *trace);
+void jobs_trace_sort(JobsTrace *trace);
 void jobs_trace_clear(JobsTrace *trace);
 
 typedef enum {

@@ -16,10 +16,16 @@ static void clear_job(void *data)
     g_free(((Job *)data)->name);
 }
 
+void jobs_trace_init_jobs(JobsTrace *trace)
+{
+    trace->jobs = g_array_new(FALSE, TRUE, sizeof(Job));
+    g_array_set_clear_func(trace->jobs, clear_job);
+}
+
 static void trace_init(JobsTrace *trace)
 {
-    *trace = (JobsTrace){.jobs = g_array_new(FALSE, TRUE, sizeof(Job))};
-    g_array_set_clear_func(trace->jobs, clear_job);
+    *trace = (JobsTrace){0};
+    jobs_trace_init_jobs(trace);
 }
 
 void jobs_trace_clear(JobsTrace *trace)
@@ -182,6 +188,11 @@ static int by_arrival(const void *a, const void *b)
     return (x->arrive_s > y->arrive_s) - (x->arrive_s < y->arrive_s);
 }
 
+void jobs_trace_sort(JobsTrace *trace)
+{
+    g_array_sort(trace->jobs, by_arrival); /* stable: as written where they come at once */
+}
+
 bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trace, GError **error)
 {
     static const char *const keys[] = {"pools", "jobs", "schema", "name", "comment", NULL};
@@ -208,7 +219,7 @@ bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trac
         jobs_trace_clear(&trace);
         return false;
     }
-    g_array_sort(trace.jobs, by_arrival); /* stable: as written where they come at once */
+    jobs_trace_sort(&trace);
     *ret_trace = trace;
     return true;
 }
