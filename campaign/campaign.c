@@ -409,12 +409,25 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
     return true;
 }
 
+/* A core lives through some four million interruptions a second: beyond minutes of it nobody waits for an answer. */
+static bool check_work(const Campaign *campaign, const char *where, int64_t replicas, GError **error)
+{
+    const double each = campaign->work_s / campaign->run.rates.mtbf_s, most = 2e9;
+    return each * (double)replicas <= most ||
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "%s: about %.3g interruptions in each of %lld replicas take a core %.2g hours; give at most "
+               "%.3g replicas, or fewer days",
+               where, each, (long long)replicas, each * (double)replicas / 4e6 / 3600, floor(most / each));
+}
+
 bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
                   Campaign *ret_campaign, GError **error)
 {
     Campaign campaign;
     g_assert(options->replicas >= 1);
-    if (!campaign_prepare(report, where, options, &campaign, error))
+    if (!campaign_prepare(report, where, options, &campaign, error) ||
+        !check_work(&campaign, where, options->replicas, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
     campaign.options.replicas =

@@ -279,8 +279,10 @@ static void test_campaign(void)
                NULL, CLI_WORDS("campaign", path, "--replicas", "200", "--jobs", "3", "--format", "json")),
            text = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "200")),
            csv = cli_run(NULL, CLI_WORDS("campaign", path, "--format", "csv")),
-           none = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "0"));
+           none = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "0")),
+           ages = cli_run(NULL, CLI_WORDS("campaign", path, "--set", "training.tokens=1e18"));
     cli_assert_done(&one, "campaign");
+    cli_assert_refused(&ages, "ages", "interruptions in each of 1000 replicas take a core");
     cli_assert_done(&text, "campaign");
     g_assert_cmpstr(one.out, ==, many.out);
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
