@@ -11,6 +11,7 @@
 
 #include "costmodel/nccl.h"
 #include "costmodel/nic.h"
+#include "costmodel/wires.h"
 
 /* The group on the machine: n ranks = k domains of p on average, and what joins them. */
 typedef struct Ground {
@@ -22,10 +23,11 @@ typedef struct Ground {
     double rails;                   /* NICs in the domain with the fewest: p where all hold the same number */
     double link_bytes_per_s;        /* scale-up, of one GPU, alone */
     double shared_link_bytes_per_s; /* the same in a group of this size */
-    double nic_bytes_per_s;         /* one GPU's share of its NIC, plateau, congestion and sharing included */
-    double nic_alone_bytes_per_s;   /* the same without congestion */
-    double net_latency_s;           /* one small message between nodes */
-    double wire_bytes, own_bytes;   /* a rank sends; a rank copies from itself */
+    double cut_s_per_byte;  /* that each sends to each other, over the narrowest cut of the group's links */
+    double nic_bytes_per_s; /* one GPU's share of its NIC, plateau, congestion and sharing included */
+    double nic_alone_bytes_per_s; /* the same without congestion */
+    double net_latency_s;         /* one small message between nodes */
+    double wire_bytes, own_bytes; /* a rank sends; a rank copies from itself */
     CostNcclQuery query;
     CostNcclChoice choice;
 } Ground;
@@ -44,38 +46,6 @@ static const SpecCollectiveModel *across_of(const SpecCluster *cluster)
     if (own->fitted > 0 && own->nic_frac > 0)
         return own;
     return gpu->fitted > 0 && gpu->nic_frac > 0 ? gpu : &spec_collective_model_default;
-}
-
-/* Of the 4 links of a chip in a rectangle of `ranks` as near to a square as powers of two allow: 2 along a side as long as
- * the square that it is part of, which wraps around; else 1, for the chip at the end of a line has one neighbour.
- * Source: [CloudTpu], [ScalingBook] */
-static double square_share(double ranks, double square)
-{
-    const double longer = exp2(ceil(log2(MAX(ranks, 1)) / 2)), shorter = ceil(ranks / longer),
-                 side = sqrt(square);
-    const int links = (longer >= side ? 2 : 1) + (shorter >= side ? 2 : (shorter > 1 ? 1 : 0));
-    return links / 4.0;
-}
-
-/* Share of a GPU's scale-up rate that a group of `ranks` in one domain can use. */
-static double topology_share(const SpecCluster *cluster, const SpecCollectiveModel *model, double ranks)
-{
-    /* Directed rings over the first n GPUs of DGX-1's cube mesh, of the 6 links a GPU: edge-disjoint Hamiltonian
-     * cycles of the wiring 0-1 0-2 0-3x2 0-4x2 1-2x2 1-3 1-5x2 2-3x2 2-6 3-7 and its mirror. */
-    static const double cube_mesh_rings[] = {6, 6, 1, 2, 4, 2, 2, 4, 6};
-    int domain = cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
-    switch (cluster->topology) {
-    case SPEC_TOPOLOGY_CUBE_MESH:
-        return cube_mesh_rings[MIN((int)ceil(ranks), 8)] / 6;
-    case SPEC_TOPOLOGY_MESH: /* a link to each other GPU of the domain; alone in it: one link, to copy over */
-        return domain > 2 ? MIN(MAX(ranks - 1, 1) / (domain - 1), 1) : 1;
-    case SPEC_TOPOLOGY_TORUS3D: /* groups fill an edge, a face, then a cube of 4 x 4 x 4: 2, 4, 6 of 6 links */
-        return ranks <= 4 ? 1.0 / 3 : (ranks <= 16 ? 2.0 / 3 : 1);
-    case SPEC_TOPOLOGY_TORUS2D:
-        return square_share(ranks, MAX(cluster->accelerator.reference_scale_up_domain_gpus, domain));
-    default:
-        return ranks > 2 ? pow(2 / ranks, model->share_exponent) : 1;
-    }
 }
 
 /* Bytes that each rank sends, over all links. */
@@ -162,7 +132,8 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.nvlink = link > 0 && cluster->topology != SPEC_TOPOLOGY_PCIE;
     g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
     g.up_crowding = c->group.up_crowding > 0 ? c->group.up_crowding : 1;
-    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
+    g.shared_link_bytes_per_s = g.link_bytes_per_s * cost_wires_share(cluster, g.inside, g.p) / g.up_crowding;
+    g.cut_s_per_byte = cost_wires_cut_s(cluster, g.p) / g.link_bytes_per_s;
     const double crowding = c->op == COST_ALL_TO_ALL && c->group.all_to_all_crowding > 0
                                 ? c->group.all_to_all_crowding
                                 : c->group.out_crowding;
@@ -377,9 +348,10 @@ static double pat_s(const Ground *g)
 /* All-to-all and send-receive: every rank's bytes to peers in its node over scale-up links, to the others over its
  * own NIC, both at once.
  *
- *   t = offset + latency + (n-1) peer + max(S (p-1)/n / B_up, S (n-r)/n / B_nic) + S/n / B_copy
+ *   t = offset + latency + (n-1) peer + max(S (p-1)/n / B_up, S/n c, S (n-r)/n / B_nic) + S/n / B_copy
  *
- * r: members of the smallest domain, whose ranks have the most peers elsewhere.
+ * r: members of the smallest domain, whose ranks have the most peers elsewhere. c: what the links in the middle of a mesh
+ * or torus need for what its halves send to each other (wires.h).
  */
 static double messages_s(const Ground *g, const CostCollective *c)
 {
@@ -393,7 +365,8 @@ static double messages_s(const Ground *g, const CostCollective *c)
         latency += net_hop_s(g, g->choice.protocol, all ? c->bytes / g->n : c->bytes);
     if (g->choice.protocol == COST_NCCL_SIMPLE)
         latency += in->alltoall_simple_s + sqrt(in->alltoall_fill_s * up);
-    return latency + MAX(up / in->alltoall_frac, out) + copy_s(g, in->alltoall_copy_frac);
+    const double cut = all ? g->up_crowding * c->bytes / g->n * g->cut_s_per_byte : 0;
+    return latency + MAX(MAX(up / in->alltoall_frac, cut), out) + copy_s(g, in->alltoall_copy_frac);
 }
 
 static double chosen_s(Ground *g, CostNcclChoice choice)
