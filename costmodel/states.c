@@ -122,9 +122,7 @@ double cost_passing_gradient_bytes(const Spec *spec)
     const double gradients = cost_recipe(spec).gradients;
     if (makes_gradients(spec))
         return gradients;
-    const bool alone = cost_dense_replicas(spec) == 1 && cost_expert_replicas(spec) == 1;
-    const bool both =
-        gradients > 4 && (alone || !cost_shards_gradients(spec)); /* whole ones, beside sums in fp32 */
+    const bool both = gradients > 4 && !cost_shards_gradients(spec); /* whole ones, beside sums in fp32 */
     return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
 }
 
@@ -142,21 +140,6 @@ double cost_shard_count(const Spec *spec, const CostWeights *weights)
            weights->expert / cost_shard_degree(spec, cost_expert_replicas(spec));
 }
 
-double cost_replicated_count(const Spec *spec, const CostWeights *weights)
-{
-    return (cost_dense_replicas(spec) > 1 ? weights->dense : 0) +
-           (cost_expert_replicas(spec) > 1 ? weights->expert : 0);
-}
-
-/* Of gradients, all through a step. */
-static double resident_gradient_bytes(const Spec *spec, const CostWeights *weights)
-{
-    const double each = cost_recipe(spec).gradients - cost_passing_gradient_bytes(spec);
-    if (!cost_shards_gradients(spec))
-        return each * cost_weights_count(weights);
-    return shards_replace_sums(spec) ? 0 : each * cost_shard_count(spec, weights);
-}
-
 CostStates cost_states(const Spec *spec, const CostWeights *weights)
 {
     const CostRecipe recipe = cost_recipe(spec);
@@ -165,22 +148,22 @@ CostStates cost_states(const Spec *spec, const CostWeights *weights)
     const double all = cost_weights_count(weights), shard = cost_shard_count(spec, weights);
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
-        .gradients_bytes = resident_gradient_bytes(spec, weights) + hook_bucket_bytes(spec) * all,
+        .gradients_bytes = (recipe.gradients - cost_passing_gradient_bytes(spec)) *
+                               (cost_shards_gradients(spec) ? shards_replace_sums(spec) ? 0 : shard : all) +
+                           hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
         .moments_bytes = moments * (zero >= 1 ? shard : all),
     };
 }
 
-double cost_unsharded_gradient_bytes(const Spec *spec, const CostWeights *weights)
+double cost_unsharded_gradient_bytes(const Spec *spec)
 {
-    const CostWeights shared = {.dense = cost_dense_replicas(spec) > 1 ? weights->dense : 0,
-                                .expert = cost_expert_replicas(spec) > 1 ? weights->expert : 0};
-    const double wire = cost_gradient_wire_bytes(spec), own = cost_recipe(spec).gradients;
-    const bool each = cost_reduces_each_microbatch(spec);
-    const double whole = cost_weights_count(&shared) * (each ? wire : fmin(wire, own));
-    if (each && spec_microbatches(spec) > 1) /* the shard holds what the micro-batches before gave */
-        return whole;
-    return fmax(0, whole - resident_gradient_bytes(spec, &shared));
+    const double wire = cost_gradient_wire_bytes(spec);
+    if (spec->parallel.zero >= 3)
+        return wire;
+    if (cost_dense_replicas(spec) <= 1 && cost_expert_replicas(spec) <= 1)
+        return 0;
+    return cost_reduces_each_microbatch(spec) ? wire : fmin(wire, cost_recipe(spec).gradients);
 }
 
 double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)
@@ -195,16 +178,10 @@ double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)
                 : framework->optimizer.optimizer_flat_bytes * cost_shard_count(spec, weights));
 }
 
-/* FSDP's gradients stay whole up to the last micro-batch of a pipeline, whether its weights go in between or not.
- * Source: torch/distributed/pipelining/stage.py, backward_maybe_with_nosync() */
-static bool sums_until_last(const Spec *spec)
-{
-    return spec->parallel.pipeline > 1 && spec->execution.framework.data_parallel.pipeline_keeps_params;
-}
-
 bool cost_keeps_gathered(const Spec *spec)
 {
-    return spec->parallel.zero == 3 && sums_until_last(spec);
+    return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
+           spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
 bool cost_shards_by_chunk(const Spec *spec)
@@ -216,7 +193,7 @@ bool cost_shards_by_chunk(const Spec *spec)
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
     return cost_shards_gradients(spec) && spec->execution.framework.data_parallel.reduce_each_microbatch &&
-           !sums_until_last(spec) && !cost_shards_by_chunk(spec);
+           !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
 bool cost_overlaps_grad_reduce(const Spec *spec)
@@ -301,7 +278,5 @@ bool cost_autocasts(const Spec *spec)
 
 double cost_weight_wire_bytes(const Spec *spec)
 {
-    const double held =
-        cost_recipe(spec).weights; /* who casts on the way into a product gathers what lies there */
-    return is_full(spec->training.precision) ? 4 : cost_autocasts(spec) ? fmin(4, fmax(2, held)) : 2;
+    return is_full(spec->training.precision) || cost_autocasts(spec) ? 4 : 2;
 }

@@ -36,19 +36,16 @@ CostStates cost_states(const Spec *spec, const CostWeights *weights);
 
 /* Of them, what a rank owns: its shard of what ZeRO shards. */
 double cost_shard_count(const Spec *spec, const CostWeights *weights);
-/* Those that others hold as well: what ZeRO-3 gathers, and what is reduced. */
-double cost_replicated_count(const Spec *spec, const CostWeights *weights);
 
 /* Ranks that share dense (data x context) and expert parameters, and over how many ZeRO shards them. */
 int cost_dense_replicas(const Spec *spec);
 int cost_expert_replicas(const Spec *spec);
 int cost_shard_degree(const Spec *spec, int replicas);
 
-/* Bytes of gradients that lie whole on a rank until they are reduced, beside what it keeps of them all through the step: a
- * shard that a step's only reduction leaves takes their place, one that sums micro-batches lies beside. 0 where nobody has
- * another shard: of one replica. What leaves with every micro-batch is in the wire's type; sums that wait for the last one, in
- * that of the sums where it is narrower. */
-double cost_unsharded_gradient_bytes(const Spec *spec, const CostWeights *weights);
+/* Bytes an element of a gradient that lies whole on a rank until it is reduced, beside the rank's shard. 0 where nobody has
+ * another shard: ZeRO 1 and 2 of one replica. What leaves with every micro-batch is in the wire's type; sums that wait for the
+ * last one, in that of the sums where it is narrower. */
+double cost_unsharded_gradient_bytes(const Spec *spec);
 
 /* Flat copies of gradients that live only between the last backward and the end of the optimizer step, on a rank that
  * holds these weights: one bucket on its way to the wire, and the shard's 16-bit sums in fp32. No

@@ -5,8 +5,7 @@
  * ahead, one in use and one arriving (FSDP). The last segment of a forward is kept when its backward is next.
  *
  * Where all micro-batches pass a chunk before another one is turned to (SIM_TRAIT_WHOLE_CHUNKS), its weights stay from
- * the first of them to the last: what is ahead is a chunk then, and two are there at most. A chunk whose backward comes right
- * after its forward keeps all of them.
+ * the first of them to the last: what is ahead is a chunk then, and two are there at most.
  *
  *   forward of L equal units:  T = g + (L - 1) max(f, g) + f
  *   backward, own queues:      T = b + (L - 1) max(b, g, r) + r
@@ -82,9 +81,7 @@ static void keep_weights(RankBuilder *rb)
     for (int64_t u = 0; u < rb->use_count; u++) {
         Use *use = &rb->uses[u], *before = latest[use->chunk][use->segment];
         const bool backward = use->compute_index == 1;
-        const bool next =
-            before != NULL && (plan->whole_chunks ? before->run + 1 == use->run : before == use - 1);
-        const bool turns = next && backward && before->compute_index == 0;
+        const bool turns = before == use - 1 && backward && before->compute_index == 0;
         if (before != NULL && (turns || before->run == use->run))
             before->give_back = false;
         use->gather = before == NULL || before->give_back;

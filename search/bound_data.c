@@ -312,7 +312,7 @@ static void fill_offloaded_states(const SearchWorker *worker, int rank, const Co
 static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     const CostWeights weights = rank_weights(worker, rank);
-    const double count = cost_replicated_count(&worker->spec, &weights);
+    const double count = cost_weights_count(&weights);
     const CostStates states = cost_states(&worker->spec, &weights);
     if (spec_offloads_states(&worker->spec.offload)) {
         fill_offloaded_states(worker, rank, &states, data);
@@ -320,8 +320,8 @@ static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *d
     }
     data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
                          workspace_bytes(worker, rank) - 1;
-    data->whole_bytes = cost_unsharded_gradient_bytes(&worker->spec, &weights) +
-                        (worker->rules.keeps_gathered ? count * cost_weight_wire_bytes(&worker->spec) : 0) -
+    data->whole_bytes = count * (cost_unsharded_gradient_bytes(&worker->spec) +
+                                 (worker->rules.keeps_gathered ? cost_weight_wire_bytes(&worker->spec) : 0)) -
                         64;
     data->gathered_bytes = worker->rules.sharded_weights && !worker->rules.reshards_after_forward
                                ? count * cost_weight_wire_bytes(&worker->spec) - 64
@@ -332,12 +332,10 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     /* of a unit, and of the last, in one micro-batch */
     const bool stops = cost_part_stops(&worker->spec, COST_PART_LAYER, 0, 0); /* where, it does not ask */
-    const int64_t last = step_gathers_of(&worker->rules, true, 1);
+    const int64_t often = step_gathers_of(&worker->rules, stops, 1),
+                  last = step_gathers_of(&worker->rules, true, 1);
     const CostWeights weights = rank_weights(worker, rank);
-    const int chunks = search_stages_of_rank(worker);
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        const bool turns = worker->rules.by_chunk && chunk + 1 == chunks;
-        const int64_t often = step_gathers_of(&worker->rules, stops || turns, 1);
+    for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
         const Stage stage = stage_buckets(worker, rank, search_stage_of_rank(worker, rank, chunk));
         data->reduce_ps += stage.reduce_ps;
         data->gather_ps += stage.gather_ps;

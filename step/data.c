@@ -285,18 +285,15 @@ static void add_first_gathers(const Spec *spec, const StepParams *params, bool a
                    again ? (int64_t)((repeats ? first : last) * (double)backward_ps) : 0);
 }
 
-/* Parameters of a unit that are there at once: one tile of each matrix, but experts, whose products are grouped. */
-static CostWeights parameters_at_once(const StepParams *params)
+/* Parameters of a unit that are gathered at once: one tile of each matrix, but experts, whose products are grouped. */
+static double parameters_at_once(const StepParams *params)
 {
-    return (CostWeights){.dense = params->weights.dense / MAX(1, params->tiles),
-                         .expert = params->weights.expert};
+    return params->weights.dense / MAX(1, params->tiles) + params->weights.expert;
 }
 
-static double frozen_bytes(const Spec *spec, const StepParams *params)
+static double frozen_bytes(const StepParams *params)
 {
-    const CostWeights tile = {.dense = params->frozen.dense_bytes / MAX(1, params->tiles),
-                              .expert = params->frozen.expert_bytes};
-    return cost_replicated_count(spec, &tile);
+    return params->frozen.dense_bytes / MAX(1, params->tiles) + params->frozen.expert_bytes;
 }
 
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
@@ -309,9 +306,7 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         const bool layer = i >= out->first_layer && i < out->first_layer + out->layers;
         const double count = cost_weights_count(&params->weights);
         params->tiles = layer ? cost_weight_tiles(step->spec) : 1;
-        const CostWeights tile = parameters_at_once(params);
-        const double at_once =
-            cost_replicated_count(step->spec, &tile); /* nobody else has a part of the others */
+        const double at_once = parameters_at_once(params);
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
         const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies,
@@ -326,10 +321,9 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
             segment->backward_temp_bytes += step_bytes(at_once * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes =
-            step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(step->spec, params));
+            step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(params));
         segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
-            step_bytes(cost_unsharded_gradient_bytes(step->spec,
-                                                     step_reduces_each(policy) ? &tile : &params->weights));
+            step_bytes((step_reduces_each(policy) ? at_once : count) * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         gather_reference(step->spec, params, segment);
         add_list_waits(step->spec, params, again, segment);
@@ -361,7 +355,8 @@ static void complete_bucket(const Spec *spec, const StepParams *bucket, SimSegme
     sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                    sim_ps(step_select_s(spec, bucket->weights.dense)));
     if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
-        segment->unsharded_grad_bytes = step_bytes(cost_unsharded_gradient_bytes(spec, &bucket->weights));
+        segment->unsharded_grad_bytes =
+            step_bytes(cost_weights_count(&bucket->weights) * cost_unsharded_gradient_bytes(spec));
 }
 
 /* What leaves with every micro-batch is copied on its way in every one, as under ZeRO-3. */

@@ -219,8 +219,6 @@ static void small_pipeline(const Spec *spec, bool alike, bool accumulates, Spec 
     ret_spec->offload.activation_layers = 0;
     framework->pipeline.balances_head = false;
     framework->data_parallel.bucket_bytes = 0;
-    framework->data_parallel.pipeline_keeps_params =
-        false;                                          /* as one rank does; step_pieces() asks both ways */
     framework->tensor.shares_maxima = SPEC_MAXIMA_NONE; /* over ranks that a small pipeline lacks */
 }
 

@@ -34,7 +34,7 @@ static bool has_root_unit(const Spec *spec)
 static StepFill fill_of(const Spec *spec, double limit)
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
-    if (spec->parallel.zero >= 3 || (!(limit > 0) && cost_reduces_each_microbatch(spec)))
+    if (spec->parallel.zero >= 3)
         return STEP_FILL_SEGMENTS;
     if (!spec_offloads_states(&spec->offload)) {
         if (recipe->bucket_fill == SPEC_FILL_FROM_FIRST)
@@ -42,7 +42,7 @@ static StepFill fill_of(const Spec *spec, double limit)
         if (recipe->bucket_fill == SPEC_FILL_FROM_LAST && spec->model.moe.experts == 0)
             return STEP_FILL_TENSORS_LAST;
     }
-    return STEP_FILL_BYTES;
+    return !(limit > 0) && cost_reduces_each_microbatch(spec) ? STEP_FILL_SEGMENTS : STEP_FILL_BYTES;
 }
 
 static StepReduces reduces_of(const Spec *spec)
