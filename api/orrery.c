@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/loops.h"
 #include "api/page.h"
 #include "api/presets.h"
 #include "api/simulate.h"
@@ -12,6 +13,7 @@
 #include "plots/plots.h"
 #include "search/choose.h"
 #include "spec/help.h"
+#include "workload/explain.h"
 
 const char *orr_version(void)
 {
@@ -142,7 +144,7 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
         !api_options_read(text, what, run_options, count, &options, error))
         return NULL;
     input.own_runs = options.own_runs;
-    input.loops = g_str_equal(what, "run");
+    input.loops = record == 0; /* spans are of one step */
     const ReportOptions report_options = {
         .unfold = options.unfold, .check = options.check, .textbook = options.textbook, .record = record};
     ApiSimulation *simulation =
@@ -174,7 +176,11 @@ const char *orr_explain(OrrHandle *handle, const char *options)
 {
     GError *error = NULL;
     ApiSimulation *simulation = simulate(handle, options, "explain", 0, &error);
-    if (simulation != NULL) {
+    if (simulation != NULL && simulation->workload != NULL) {
+        WorkloadExplanation explanation;
+        workload_explain(simulation->workload, &simulation->source, simulation->arena, &explanation);
+        workload_explain_json(&explanation, &simulation->source, handle->answer);
+    } else if (simulation != NULL) {
         const ExplainLoss largest = plot_largest_loss(&simulation->report);
         Explanation explanation = report_explain(&simulation->report);
         report_explain_json(&explanation, &largest, handle->answer);
@@ -206,14 +212,15 @@ const char *orr_campaign(OrrHandle *handle, const char *options)
                                &ask, &error);
     ApiSimulation *simulation = ok ? simulate(handle, NULL, "campaign", 0, &error) : NULL;
     g_autofree Spec *lived = g_new(Spec, 1);
-    Report report = simulation != NULL ? simulation->report : (Report){0};
+    g_autofree Report *report = g_new0(Report, 1);
     const CampaignOptions asked = {.replicas = (int64_t)ask.replicas,
                                    .seed = (uint64_t)ask.seed,
                                    .crew = {.threads = (int)ask.jobs},
                                    .curve = true,
                                    .ideal_days = ask.days};
-    ok = simulation != NULL && (ask.ideal || campaign_assume_shipped(lived, &report, &error)) &&
-         campaign_run(&report, handle->path, &asked, &campaign, &error);
+    ok = simulation != NULL &&
+         api_simulation_lived(simulation, handle->path, ask.days, ask.ideal, lived, report, &error) &&
+         campaign_run(report, handle->path, &asked, &campaign, &error);
     if (ok)
         campaign_write_json(&campaign, handle->answer);
     api_simulation_free(simulation);
@@ -276,6 +283,7 @@ const char *orr_page(OrrHandle *handle, const char *options)
     bool ok = api_begin(handle, &ask.input, &error) &&
               api_options_read(options, "page", page_options, count, &asked, &error) &&
               ledger_reserve_parse(asked.reserve, &ask.reserve, &error);
+    ask.input.loops = true;
     ask.compare = asked.compare;
     ask.search = asked.search;
     ask.ideal = asked.ideal;

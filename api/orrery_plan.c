@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "api/kinds.h"
+#include "api/loops.h"
 #include "base/units.h"
 #include "ledger/memory.h"
 #include "plan/plan.h"
 #include "search/choose.h"
 #include "search/plain.h"
+#include "workload/purchase.h"
 
 /* --- search --- */
 
@@ -45,6 +47,27 @@ static void search_progress(const SearchNews *news, void *data)
 static bool search_stopped(void *data)
 {
     return g_atomic_int_get(&((SearchWatch *)data)->stopped) != 0;
+}
+
+/* A step or a loop. */
+static bool load(ApiInput *input, const OrrHandle *handle, Spec *spec, SpecSource *source, GError **error)
+{
+    input->loops = true;
+    return api_input_load(input, api_sets(handle), spec, source, error);
+}
+
+static bool search_loop(OrrHandle *handle, const SearchAsk *ask, const Spec *spec, const SpecSource *source,
+                        GError **error)
+{
+    Splits splits;
+    if (!api_loop_alone(handle->path, "other goals (for)", ask->by != NULL, error))
+        return false;
+    if (splits_search(spec, source, (int)ask->top, &splits, error)) {
+        splits_write_json(&splits, source, handle->answer);
+        return true;
+    }
+    g_prefix_error(error, "%s: ", handle->path);
+    return false;
 }
 
 static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const SpecSource *source,
@@ -98,8 +121,9 @@ const char *orr_search(OrrHandle *handle, const char *options)
     const bool ok = api_begin(handle, &input, &error) &&
                     api_options_read(options, "search", search_options, count, &ask, &error) &&
                     api_shipped_load(true, ask.own_runs, &shipped, &error) &&
-                    api_input_load(&input, api_sets(handle), spec, &source, &error) &&
-                    search(handle, &ask, spec, &source, &shipped, &error);
+                    load(&input, handle, spec, &source, &error) &&
+                    (spec->workload.given ? search_loop(handle, &ask, spec, &source, &error)
+                                          : search(handle, &ask, spec, &source, &shipped, &error));
     api_options_clear(search_options, count, &ask);
     api_shipped_clear(&shipped);
     spec_source_clear(&source);
@@ -248,6 +272,31 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     return ok;
 }
 
+static bool plan_loop(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const SpecSource *source,
+                      GError **error)
+{
+    Purchase purchase;
+    PlanOptions options = {.budget_usd = ask->budget_usd};
+    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(int));
+    const bool machines = ask->accelerators != NULL || ask->clusters != NULL || ask->frameworks != NULL ||
+                          ask->machines != NULL || ask->whole_racks;
+    for (guint i = 0; ask->gpus != NULL && i < ask->gpus->len; i++) {
+        const int count = (int)g_array_index(ask->gpus, double, i);
+        g_array_append_val(counts, count);
+    }
+    if (!api_loop_alone(handle->path, "accelerators, clusters, frameworks, machines and whole_racks",
+                        machines, error) ||
+        !read_deadline(ask, &options, error))
+        return false;
+    if (purchase_run(spec, source, (const int *)(void *)counts->data, (int)counts->len, options.deadline_s,
+                     options.budget_usd, &purchase, error)) {
+        purchase_write_json(&purchase, source, handle->answer);
+        return true;
+    }
+    g_prefix_error(error, "%s: ", handle->path);
+    return false;
+}
+
 const char *orr_plan(OrrHandle *handle, const char *options)
 {
     GError *error = NULL;
@@ -260,8 +309,9 @@ const char *orr_plan(OrrHandle *handle, const char *options)
     const bool ok = api_begin(handle, &input, &error) &&
                     api_options_read(options, "plan", plan_options, count, &ask, &error) &&
                     api_shipped_load(!ask.ideal, ask.own_runs, &shipped, &error) &&
-                    api_input_load(&input, api_sets(handle), spec, &source, &error) &&
-                    plan(handle, &ask, spec, &source, &shipped, &error);
+                    load(&input, handle, spec, &source, &error) &&
+                    (spec->workload.given ? plan_loop(handle, &ask, spec, &source, &error)
+                                          : plan(handle, &ask, spec, &source, &shipped, &error));
     api_options_clear(plan_options, count, &ask);
     api_shipped_clear(&shipped);
     spec_source_clear(&source);

@@ -42,7 +42,7 @@ const char *orr_sweep(OrrHandle *handle, const char *text)
     ApiInput input;
     SweepOptions options = {0};
     const int count = (int)G_N_ELEMENTS(sweep_options);
-    const bool ok = api_begin(handle, &input, &error) &&
+    const bool ok = api_begin(handle, &input, &error) && (input.loops = true) &&
                     api_options_read(text, "sweep", sweep_options, count, &options, &error) &&
                     sweep(handle, &options, &input, &error);
     api_options_clear(sweep_options, count, &options);

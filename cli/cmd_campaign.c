@@ -1,6 +1,7 @@
 /* cli/cmd_campaign.c - orrery campaign: weeks of training with failures, checkpoints and restarts. */
 #include <stdlib.h>
 
+#include "api/loops.h"
 #include "base/units.h"
 #include "campaign/effective.h"
 #include "cli/commands.h"
@@ -8,8 +9,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/team.h"
-#include "api/simulate.h"
-#include "workload/lived.h"
 
 enum { MOST_REPLICAS = 1000000 };
 
@@ -60,25 +59,6 @@ static void show_progress(double done_frac, void *data)
     cli_progress_tell(data, done_frac, (CliBest){0});
 }
 
-/* What is lived through: the step, or the loop that it is part of, on all its GPUs (`whole`). Where a step's scenario says
- * nothing that fails it is what run assumes, unless `ideal`. */
-static bool lived(const ApiSimulation *simulation, const char *where, const CampaignOptions *options,
-                  bool ideal, Spec *whole, Report *ret_report, GError **error)
-{
-    const Workload *workload = simulation->workload;
-    *ret_report = simulation->report;
-    if (workload == NULL)
-        return ideal || campaign_assume_shipped(whole, ret_report, error);
-    if (!(workload->days > 0) && !(options->ideal_days > 0))
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%s: workload.steps: is not given, so that the campaign has no end; give it, or --days", where);
-    if (workload_lived(workload, &simulation->report, options->ideal_days, whole, ret_report, error))
-        return true;
-    g_prefix_error(error, "%s: ", where);
-    return false;
-}
-
 /* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
 static bool live(const CliArgs *common, CampaignOptions *options, CliTeam *team, bool speaks, GError **error)
 {
@@ -91,8 +71,8 @@ static bool live(const CliArgs *common, CampaignOptions *options, CliTeam *team,
         return false;
     g_autofree Spec *whole = g_new0(Spec, 1);
     g_autofree Report *report = g_new(Report, 1);
-    if (!lived(simulation, common->words[0], options, ((const CampaignArgs *)common)->ideal, whole, report,
-               error)) {
+    if (!api_simulation_lived(simulation, common->words[0], options->ideal_days,
+                              ((const CampaignArgs *)common)->ideal, whole, report, error)) {
         api_simulation_free(simulation);
         return false;
     }

@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "api/simulate.h"
 #include "api/kinds.h"
+#include "api/loops.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/team.h"
@@ -274,12 +275,12 @@ static bool plan_loop(const PlanArgs *args, bool speaks, const Spec *spec, const
     Purchase purchase;
     g_autoptr(GString) out = g_string_new(NULL);
     const GArray *gpus = question->gpus;
-    if (args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL ||
-        args->machines != NULL || args->whole_racks)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: --accelerator, --cluster, --framework, --machines and --whole-racks are for one "
-                        "training; leave them out for a workload, whose roles say what each runs on",
-                        args->common.words[0]);
+    const bool machines = args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL ||
+                          args->machines != NULL || args->whole_racks;
+    if (!api_loop_alone(args->common.words[0],
+                        "--accelerator, --cluster, --framework, --machines and --whole-racks", machines,
+                        error))
+        return false;
     if (!purchase_run(spec, source, gpus != NULL ? (const int *)(const void *)gpus->data : NULL,
                       gpus != NULL ? (int)gpus->len : 0, question->options.deadline_s,
                       question->options.budget_usd, &purchase, error)) {
@@ -355,11 +356,8 @@ static bool run(const CliArgs *common, GError **error)
         question.options.stop = cli_interrupt_stop(&interrupt);
     }
     CliProgress progress = cli_progress_begin("planning", common);
-    if (!speaks)
-        progress.mode = CLI_PROGRESS_NONE;
-    progress.done_permille = &team.done_permille;
-    team.doing = "the plan";
-    question.options.progress = show_progress;
+    if (speaks)
+        question.options.progress = show_progress;
     question.options.progress_data = &progress;
     const bool ok = answer(args, speaks, &question, error);
     cli_team_close(&team, ok ? NULL : *error);
@@ -390,8 +388,7 @@ static const CliFlag flags[] = {
     {"framework", CLI_FLAG_TEXT, offsetof(PlanArgs, frameworks), "NAME,...",
      "these training programs side by side, on each machine, each with its own defaults"},
     {"machines", CLI_FLAG_FILE, offsetof(PlanArgs, machines), "FILE",
-     "a path or a shipped name: machines side by side, each with its cluster, framework, region and terms of "
-     "payment "
+     "machines side by side, each with its cluster, framework, region and terms of payment "
      "(docs/PLANNING.md)"},
     {"whole-racks", CLI_FLAG_SWITCH, offsetof(PlanArgs, whole_racks), NULL,
      "rent, power and pay whole racks of cluster.rack_gpus GPUs"},

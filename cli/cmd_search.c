@@ -7,6 +7,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "api/loops.h"
 #include "api/simulate.h"
 #include "api/kinds.h"
 #include "cli/output.h"
@@ -254,12 +255,10 @@ static bool search_splits(const SearchArgs *args, const Spec *spec, const SpecSo
                           GString *out, GError **error)
 {
     Splits splits;
-    if (args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL || args->by != NULL)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%s: --accelerator, --cluster, --framework and --for are for one training; leave them "
-            "out for a workload, whose roles say what each runs on",
-            args->common.words[0]);
+    const bool machines = args->accelerators != NULL || args->clusters != NULL || args->frameworks != NULL;
+    if (!api_loop_alone(args->common.words[0], "--accelerator, --cluster, --framework and --for",
+                        machines || args->by != NULL, error))
+        return false;
     if (args->save != NULL || args->save_all != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--save: writes one step's configuration; leave it out for a workload");

@@ -26,8 +26,8 @@ class Report(_shapes.Report):
 
     def __repr__(self) -> str:
         fits = "fits" if self["fits"] else "does not fit"
-        return (f"<Report {self['scenario']!r}: step {self['step_s']:.4g} s, MFU {100 * self['mfu']:.1f} %, "
-                f"{self['gpus']} GPUs, {fits}>")
+        mfu = f", MFU {100 * self['mfu']:.1f} %" if "mfu" in self._data else ""  # a loop over several models has none
+        return f"<Report {self['scenario']!r}: step {self['step_s']:.4g} s{mfu}, {self['gpus']} GPUs, {fits}>"
 
     def timeline(self, width: int = 100) -> str:
         """The pipeline of the step in characters."""
@@ -45,23 +45,28 @@ class Report(_shapes.Report):
             return handle.ask("page", {"search": search, "max_seconds": max_seconds})
 
     def figure(self, name: str = "pipeline") -> str:
-        """One figure of the page as HTML with SVG: pipeline (of parameter servers workers), memory, stages, waterfall, split."""
+        """One figure of the page as HTML with SVG: pipeline (of parameter servers workers, of loops loop), memory, stages, waterfall,
+        split."""
         page = self.page()
         if name == "pipeline" and '<figure id="pipeline">' not in page:
-            name = "workers"
+            name = "workers" if '<figure id="workers">' in page else "loop"
         found = re.search(rf'<figure id="{re.escape(name)}">.*?</figure>', page, re.DOTALL)
         if found is None:
             raise KeyError(f"no figure {name!r}; there are pipeline, memory, stages, waterfall, split")
         return f'{_STYLE}<div class="orrery">{found.group(0)}</div>'
 
     def _repr_html_(self) -> str:
-        memory, gib = self["memory"], 2.0 ** 30
-        fits = memory["reserved_bytes"] <= memory["capacity_bytes"]  # as the terminal and the page count it
-        occupied = memory["reserved_bytes" if fits else "needed_bytes"]
-        rows = [("step", f"{self['step_s']:.4g} s"), ("MFU", f"{100 * self['mfu']:.1f} %"),
-                ("tokens/s", f"{self['tokens_per_s']:,.0f}"), ("GPUs", f"{self['gpus']:,}"),
-                ("memory", f"{memory['verdict']}: {occupied / gib:.1f} of "
-                           f"{memory['capacity_bytes'] / gib:.1f} GiB")]
+        rows = [("step", f"{self['step_s']:.4g} s"), ("tokens/s", f"{self['tokens_per_s']:,.0f}"),
+                ("GPUs", f"{self['gpus']:,}")]
+        if "phases" in self._data:
+            rows.append(("memory", "fits" if self["fits"] else "does not fit"))
+        else:
+            memory, gib = self["memory"], 2.0 ** 30
+            fits = memory["reserved_bytes"] <= memory["capacity_bytes"]  # as the terminal and the page count it
+            occupied = memory["reserved_bytes" if fits else "needed_bytes"]
+            rows.insert(1, ("MFU", f"{100 * self['mfu']:.1f} %"))
+            rows.append(("memory", f"{memory['verdict']}: {occupied / gib:.1f} of "
+                                   f"{memory['capacity_bytes'] / gib:.1f} GiB"))
         table = "".join(f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in rows)
         return (f'{_STYLE}<div class="orrery"><b>{html.escape(str(self["scenario"]))}</b><table>{table}</table></div>'
                 f'{self.figure("pipeline")}')

@@ -105,6 +105,27 @@ def test_plan(gpt3):
     assert len(orrery.plan(gpt3, gpus=[512, 1024], clusters=["dgx-a100-80gb", "dgx-h100"]).rows) >= 4
 
 
+def test_loops_of_reinforcement_learning():
+    """Every call answers for a loop, and all with the step of run."""
+    loop = orrery.preset("examples", "rl-grpo-qwen3-30b-a3b-h100")
+    step_s = orrery.run(loop).step_s
+    assert orrery.explain(loop).step_s == step_s
+    found = orrery.search(loop)
+    assert found.best[0].step_s <= step_s and found.best[0].train_gpus == 32
+    loop["workload"]["steps"] = 1000
+    rows = orrery.plan(loop, gpus=32).rows
+    assert [row.step_s for row in rows] == [found.best[0].step_s]
+    assert orrery.campaign(loop, replicas=10).ideal_days == pytest.approx(step_s * 1000 / 86400)
+    table = orrery.sweep(loop, {"workload.roles.rollout.parallel.tensor": [2, 4]})
+    rows = table.to_dict("records") if hasattr(table, "to_dict") else table
+    assert rows[0]["step_s"] == pytest.approx(step_s, rel=1e-12) and rows[1]["step_s"] < step_s
+    report = orrery.run(loop)
+    assert "Who works when" in report.page() and "Who works when" in report._repr_html_()
+    assert "32 GPUs, fits" in repr(report) and "proved" in repr(found)
+    with pytest.raises(orrery.OrreryError, match="are for one training"):
+        orrery.plan(loop, clusters=["dgx-h100"])
+
+
 def test_sweep(gpt3):
     pandas = pytest.importorskip("pandas")
     frame = orrery.sweep(gpt3, {"training.micro_batch": [1, 2, 3], "parallel.tensor": [4, 8]})
