@@ -17,5 +17,5 @@ SpecAttention cost_attention_kernel(const Spec *spec)
 bool cost_core_block_scaled(const CostShape *shape)
 {
     return shape->core_dtype == SPEC_FP8 && shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
-           shape->spec->execution.framework.kernels.mxfp8_attention;
+           cost_has_engine(shape, SPEC_TE_SINCE_2_16);
 }

@@ -291,7 +291,8 @@ static void push_ring_comm(const CostShape *shape, const CostContextPlan *plan, 
     const CostGroup pair = cost_group_among(&group, 2, group.per_domain < group.ranks ? 1 : 2);
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
-    if (shape->spec->execution.compiled && shape->spec->execution.framework.context.traced_exchange_waits) {
+    if (shape->spec->execution.compiled &&
+        shape->spec->execution.framework.context.context_merge == SPEC_CONTEXT_MERGE_EAGER) {
         first = steps = -1;
     }
     if (plan->ring < 2) {

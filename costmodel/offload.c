@@ -102,8 +102,8 @@ double cost_offload_gradient_bytes(const Spec *spec)
 
 double cost_offload_gradient_return_bytes(const Spec *spec)
 {
-    const bool returns =
-        spec->parallel.zero == 3 && spec->execution.framework.optimizer.host_gradient_returns;
+    const bool returns = spec->parallel.zero == 3 &&
+                         spec->execution.framework.optimizer.host_gradients == SPEC_HOST_GRADIENTS_RETURNED;
     return returns ? cost_weight_wire_bytes(spec) : 0;
 }
 

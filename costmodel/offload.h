@@ -41,7 +41,7 @@ double cost_host_optimizer_s(const Spec *spec, double parameters);
 double cost_host_scaling_s(const Spec *spec, double parameters);
 
 /* Whole gradients leave, all of them are scaled, then whole weights come back: ZeRO-Offload, delayed or not, as ZeRO-1 and 2 have it. What a
- * recipe says of that (host_gradient_waits, host_sums_return, host_gradient_check_bytes, host_weight_bytes) holds there. */
+ * recipe says of that (host_gradients, host_gradient_check_bytes, host_weight_bytes) holds there. */
 bool cost_offload_is_staged(const Spec *spec);
 /* The host casts updated weights into ordinary memory: the software does, and the scheme does not send them in fp32. */
 bool cost_host_casts_weights(const Spec *spec);

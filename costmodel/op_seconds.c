@@ -27,7 +27,7 @@ static double product_s(const CostShape *shape, const CostGemm *gemm)
     product.blockwise = shape->spec->training.precision == SPEC_PRECISION_FP8_BLOCKWISE &&
                         gemm->dtype == SPEC_FP8 && !shape->accelerator.generation.foreign_kernels &&
                         !shape->accelerator.generation.two_sm_tiles;
-    return (1 + shape->spec->execution.framework.learned.products_excess_frac) *
+    return (1 + shape->spec->execution.framework.learned.excess_frac[SPEC_LEARNED_PRODUCTS]) *
            cost_gemm_s(&shape->accelerator, &product) / gemm_speed(shape, &product);
 }
 

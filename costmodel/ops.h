@@ -46,6 +46,16 @@ typedef struct CostShape {
 
 void cost_shape_init(CostShape *shape, const Spec *spec);
 
+/* What of a product hides a tensor-parallel collective: pieces of it, or the rank's own rows as products of their own. */
+bool cost_cuts_pieces(const CostShape *shape);
+bool cost_own_products(const CostShape *shape);
+
+/* Queries, keys and values, and gate and up, are linear layers each. */
+bool cost_separate_projections(const CostShape *shape);
+
+/* Its Transformer Engine has the kernels of that range of versions, or later ones. */
+bool cost_has_engine(const CostShape *shape, SpecTransformerEngine least);
+
 typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PASS_COUNT } CostPass;
 
 /* What an op belongs to: recomputation picks by this. */
@@ -207,7 +217,7 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype);
 /* The linear whose GEMM is at `gemm` is one of each size in `parts` where the framework keeps them apart
- * (`separate_projections`): a product each, and the gradients of their common input are summed. */
+ * (`projections`): a product each, and the gradients of their common input are summed. */
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS]);
 /* `kernels` that work on `elements` and move `each` of every one. */
@@ -238,14 +248,14 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module);
 /* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
  * `groups` of a grouped product at once; m k + k n elements of `size` m, n, k, one scale for 32 (16 in 4 bits), read and
- * written. Where casts write them so (casts_order_scales) only the weight's, the second operand, are left. Nothing for
+ * written. Where casts write them so (Transformer Engine since 2.12) only the weight's, the second operand, are left. Nothing for
  * other recipes.   Source: [TransformerEngine] swizzled scales, module/linear.py (optimize_for_gemm) */
 void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
                       double groups, bool has_weight);
 /* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
  * Blackwell (`cudnn`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);
-/* Fused attention in 8 bits whose operands have a scale for 32 elements: `mxfp8_attention`. */
+/* Fused attention in 8 bits whose operands have a scale for 32 elements: Transformer Engine since 2.16. */
 bool cost_core_block_scaled(const CostShape *shape);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 /* The ops of a forward list that write what the attention core reads. */

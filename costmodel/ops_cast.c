@@ -4,7 +4,7 @@
 /* The cast operand and, on hardware without transposing products, its transpose in its place. */
 double cost_kept_element_bytes(const CostShape *shape)
 {
-    if (shape->spec->execution.framework.kernels.saves_unquantized_inputs) {
+    if (shape->spec->execution.framework.kernels.casts == SPEC_CASTS_TORCHAO) {
         return shape->element_bytes;
     }
     if (shape->linear_dtype == SPEC_FP8) {
@@ -38,7 +38,8 @@ static bool wants_transposes(const CostShape *shape)
  * writes do not follow its reads. Source: [torchao] float8_ops.py, preprocess_addmm */
 static bool copies_transposes(const CostShape *shape)
 {
-    return shape->spec->execution.framework.kernels.transposes_after_cast && shape->linear_dtype == SPEC_FP8;
+    return shape->spec->execution.framework.kernels.casts == SPEC_CASTS_TORCHAO &&
+           shape->linear_dtype == SPEC_FP8;
 }
 
 static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double read)
@@ -54,7 +55,7 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
  *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
  *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform; both in
- *                        one kernel 2 + 2 + 2 (1/2 + 1/16)      (`fused_hadamard_cast`)
+ *                        one kernel 2 + 2 + 2 (1/2 + 1/16)      (Transformer Engine since 2.14)
  *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
  * Compiled casts find the maximum in the kernel that writes the tensor. Beside adapters no frozen weight has a gradient: rows
  * alone are cast, without a transform.
@@ -67,7 +68,7 @@ static CostMoved cast_moved(const CostShape *shape, int *ret_kernels)
     const double ways = frozen ? 1 : 2;
     *ret_kernels = 1;
     if (shape->linear_dtype == SPEC_FP4) { /* a kernel zeroes the maxima */
-        const bool fused = frozen || shape->spec->execution.framework.kernels.fused_hadamard_cast;
+        const bool fused = frozen || cost_has_engine(shape, SPEC_TE_BEFORE_2_16);
         *ret_kernels = fused ? 3 : 4;
         return cost_both_ways(fused ? 4 : 6, ways * (0.5 + 1.0 / 16));
     }
@@ -107,8 +108,8 @@ static void push_rowwise_cast(const CostShape *shape, CostOps *ops, CostModule m
 void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, int tensors)
 {
     const int before = ops->count;
-    if (shape->spec->execution.framework.tensor.reduces_maximum && shape->linear_dtype == SPEC_FP8 &&
-        scaled_whole(shape->spec->training.precision)) {
+    if (shape->spec->execution.framework.kernels.casts == SPEC_CASTS_TORCHAO &&
+        shape->linear_dtype == SPEC_FP8 && scaled_whole(shape->spec->training.precision)) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
     }

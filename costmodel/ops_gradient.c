@@ -5,8 +5,7 @@
 static bool casts_order_scales(const CostShape *shape)
 {
     const Spec *spec = shape->spec;
-    return spec->execution.framework.kernels.casts_order_scales &&
-           spec->training.precision == SPEC_PRECISION_MXFP8 &&
+    return cost_has_engine(shape, SPEC_TE_BEFORE_2_14) && spec->training.precision == SPEC_PRECISION_MXFP8 &&
            (shape->tensor < 2 || !spec->parallel.sequence_parallel);
 }
 

@@ -46,7 +46,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS])
 {
-    if (!shape->spec->execution.framework.kernels.separate_projections) {
+    if (!cost_separate_projections(shape)) {
         return;
     }
     CostOp *op = &ops->op[gemm];
@@ -145,7 +145,7 @@ static bool hides_gather(const CostShape *shape)
 }
 
 /* A tensor that lies in pieces on the ranks and is cast with one current scale: its maximum is taken over all of them
- * before each of them casts. Where that goes for every cast (`reduces_maximum`), cost_push_cast() has it.
+ * before each of them casts. Where that goes for every cast (torchao), cost_push_cast() has it.
  * Source: [TransformerEngine] with_amax_reduction */
 static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module)
 {
@@ -154,7 +154,7 @@ static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module
                        shape->linear_dtype == SPEC_FP4;
     const SpecFramework *framework = &shape->spec->execution.framework;
     if (whole && shape->sequence_parallel && framework->tensor.tensor_gather_8bit &&
-        !framework->tensor.reduces_maximum) {
+        framework->kernels.casts != SPEC_CASTS_TORCHAO) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
     }
@@ -168,7 +168,7 @@ static double push_scale_gather(const CostShape *shape, CostOps *ops, CostModule
 {
     const SpecRecipeTensor *tensor = &shape->spec->execution.framework.tensor;
     if (shape->spec->training.precision != SPEC_PRECISION_MXFP8 || shape->linear_dtype != SPEC_FP8 ||
-        !tensor->tensor_gather_8bit || !tensor->chunked_tensor_overlap || !cost_overlaps_tensor(shape)) {
+        !tensor->tensor_gather_8bit || !cost_cuts_pieces(shape) || !cost_overlaps_tensor(shape)) {
         return 0;
     }
     const double bytes = shape->tokens * shape->hidden * block_scale_bytes(shape);
@@ -203,7 +203,7 @@ static double full_bytes(const CostShape *shape)
  * writes it so. One sequence has one order. Source: [PyTorchAsyncTP] */
 static void push_pieces_copy(const CostShape *shape, CostOps *ops, CostModule module)
 {
-    const bool pieces = shape->spec->execution.framework.tensor.chunked_tensor_overlap && hides_gather(shape);
+    const bool pieces = cost_cuts_pieces(shape) && hides_gather(shape);
     if (pieces && shape->batch > 1 && shape->linear_dtype != SPEC_FP8) {
         push_layout_copy(shape, ops, module, full_bytes(shape));
     }
@@ -216,7 +216,9 @@ static int gathers_of(const CostShape *shape, const CostOp *gemm)
     for (int i = 0; i < COST_MAX_PARTS; i++) {
         parts += gemm->parts[i] > 0;
     }
-    return shape->spec->execution.framework.tensor.gathers_each_projection ? MAX(parts, 1) : 1;
+    return shape->spec->execution.framework.kernels.projections == SPEC_PROJECTIONS_SEPARATE_EXCHANGED
+               ? MAX(parts, 1)
+               : 1;
 }
 
 /* A column-parallel linear's input. Forward: sequence parallelism gathers it. Backward: without, the input
@@ -268,8 +270,8 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     const bool wanted = pass == COST_FORWARD ? cost_overlaps_tensor(shape) : hides_gather(shape);
     /* where products are not cut in pieces, the rank's own part of the product hides a gather but no reduce-scatter */
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool overlap = wanted && (framework->tensor.chunked_tensor_overlap ||
-                                    (framework->tensor.local_chunk_gemms && pass == COST_BACKWARD_INPUT));
+    const bool overlap =
+        wanted && (cost_cuts_pieces(shape) || (cost_own_products(shape) && pass == COST_BACKWARD_INPUT));
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);
@@ -279,7 +281,7 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (pass == COST_FORWARD) {
         if (!chunked) {
             push_layout_copy(shape, ops, module, bytes);
-        } else if (framework->tensor.sums_pieces) {
+        } else if (framework->tensor.tensor_overlap == SPEC_TENSOR_SUMMED_PIECES) {
             cost_push_memory(ops, "sum pieces", module, COST_MEMORY_ELEMENTWISE, bytes,
                              cost_both_ways(1, 1.0 / shape->tensor), 1);
         }

@@ -121,7 +121,7 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 double cost_gradient_working_bytes(const CostShape *shape, double rows, double width)
 {
     const SpecModel *model = &shape->spec->model;
-    const bool parts = model->gated_mlp && shape->spec->execution.framework.kernels.separate_projections;
+    const bool parts = model->gated_mlp && cost_separate_projections(shape);
     return shape->element_bytes * rows *
            ((model->gated_mlp ? 3 : 2) * width + (parts ? 2 : 1) * shape->hidden);
 }

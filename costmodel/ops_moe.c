@@ -25,8 +25,8 @@
 static bool fused_mlp(const CostShape *shape)
 {
     const bool adapted = (shape->spec->training.adapter.targets & SPEC_TARGETS_MLP) != 0;
-    return shape->spec->execution.framework.experts.fused_grouped_mlp && !adapted &&
-           shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
+    return shape->spec->execution.framework.experts.expert_products == SPEC_EXPERT_PRODUCTS_FUSED &&
+           !adapted && shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
            shape->accelerator.generation.fused_grouped_experts;
 }
 
@@ -34,7 +34,7 @@ static bool fused_mlp(const CostShape *shape)
 static bool one_kernel(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return execution->framework.experts.grouped_experts || fused_mlp(shape) ||
+    return execution->framework.experts.expert_products == SPEC_EXPERT_PRODUCTS_GROUPED || fused_mlp(shape) ||
            strstr(execution->cuda_graph, "full_iteration") != NULL;
 }
 

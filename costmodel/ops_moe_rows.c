@@ -110,7 +110,7 @@ static bool reorders_view(const CostShape *shape)
 static void walk_experts(const CostShape *shape, CostOps *ops, CostPass pass, bool spreads)
 {
     const bool once = pass == COST_BACKWARD_INPUT && spreads;
-    if (shape->spec->execution.framework.experts.permute_walks_experts) {
+    if (!cost_has_engine(shape, SPEC_TE_BEFORE_2_12)) {
         CostOp *op = &ops->op[ops->count - 1];
         op->u.memory.walks = cost_moe_own_tokens(shape);
         op->u.memory.walk_loads =

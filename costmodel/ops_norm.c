@@ -242,8 +242,9 @@ double cost_input_copies(const CostShape *shape, int linears)
     const SpecExecution *execution = &shape->spec->execution;
     const bool wide = shape->stream_bytes > shape->element_bytes;
     const bool cast = wide && !execution->compiled;
-    const bool exchanged = execution->framework.tensor.gathers_each_projection && shape->tensor > 1;
-    return (cast || exchanged) && execution->framework.kernels.separate_projections ? linears : 1;
+    const bool exchanged =
+        execution->framework.kernels.projections == SPEC_PROJECTIONS_SEPARATE_EXCHANGED && shape->tensor > 1;
+    return (cast || exchanged) && cost_separate_projections(shape) ? linears : 1;
 }
 
 void cost_push_autocast_input(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
@@ -253,7 +254,7 @@ void cost_push_autocast_input(const CostShape *shape, CostOps *ops, CostPass pas
     if (r <= e || shape->spec->execution.compiled || pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    const bool apart = shape->spec->execution.framework.kernels.separate_projections;
+    const bool apart = cost_separate_projections(shape);
     const int copies = apart ? linears : 1;
     cost_push_memory(ops, "autocast", module, COST_MEMORY_ELEMENTWISE,
                      copies * shape->part_tokens * shape->hidden,

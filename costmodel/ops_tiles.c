@@ -10,8 +10,7 @@
 
 int cost_weight_tiles(const Spec *spec)
 {
-    const bool drops = spec->parallel.zero == 3 && !cost_keeps_gathered(spec) &&
-                       spec->execution.framework.data_parallel.reshard_after_forward;
+    const bool drops = spec->parallel.zero == 3 && !cost_keeps_gathered(spec) && cost_reshards(spec);
     return drops ? MAX(1, spec->parallel.weight_tiles) : 1;
 }
 

@@ -46,8 +46,7 @@ static CostBeside beside_kind(const CostShape *shape, const CostOp *op, const Co
     if (beside->kind == COST_OP_COLLECTIVE)
         return COST_BESIDE_NETWORK;
     if (op->u.collective.chunked)
-        return shape->spec->execution.framework.tensor.chunked_tensor_overlap ? COST_BESIDE_PIECES
-                                                                              : COST_BESIDE_OWN_PART;
+        return cost_cuts_pieces(shape) ? COST_BESIDE_PIECES : COST_BESIDE_OWN_PART;
     const bool margin = cost_overlaps_tensor(shape);
     return shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin ? COST_BESIDE_LATER
                                                                                          : COST_BESIDE_SMS;
@@ -69,7 +68,7 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     const double t = op->u.collective.collective.group.ranks;
     switch (beside_kind(shape, op, beside)) {
     case COST_BESIDE_OWN_PART:
-        if (!shape->spec->execution.framework.tensor.local_chunk_gemms)
+        if (!cost_own_products(shape))
             return fmax(0, comm_s - gemm_s / t);
         return own_part_s(shape, beside, t, f, comm_s, gemm_s);
     case COST_BESIDE_PIECES: {
@@ -144,7 +143,7 @@ static double waits_s(const CostShape *shape, const CostOp *op)
 /* The rest of the product waits for a gather that takes longer than the rank's own part of it. */
 static bool outlasts_own_part(const CostShape *shape, const CostOp *op, double comm_s, double gemm_s)
 {
-    return op->u.collective.chunked && shape->spec->execution.framework.tensor.local_chunk_gemms &&
+    return op->u.collective.chunked && cost_own_products(shape) &&
            comm_s > gemm_s / op->u.collective.collective.group.ranks;
 }
 
@@ -212,7 +211,7 @@ static void fill_beside(const CostShape *shape, const CostOps *ops, const double
     if (step->beside == COST_BESIDE_PIECES) {
         step->part_s = fmax(gemm_s / t, rows_s(shape, beside, 1 / t));
     } else if (step->beside == COST_BESIDE_OWN_PART) {
-        const bool products = shape->spec->execution.framework.tensor.local_chunk_gemms;
+        const bool products = cost_own_products(shape);
         step->part_s = products ? rows_s(shape, beside, 1 / t) : gemm_s / t;
         step->rest_s =
             products ? rest_parts_s(shape, beside, t, step->part_s, gemm_s) : gemm_s - step->part_s;
@@ -227,7 +226,8 @@ void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *aga
     const SpecExecution *execution = &shape->spec->execution;
     double op_s[COST_MAX_OPS];
     const CostExchangeShare share = cost_exchange_share(shape, ops, again);
-    *ret_steps = (CostPassSteps){.count = ops->count, .blocking = execution->framework.host.launch_blocking};
+    *ret_steps = (CostPassSteps){.count = ops->count,
+                                 .blocking = execution->framework.host.waits == SPEC_HOST_WAITS_KERNEL};
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
         CostPassStep *step = &ret_steps->step[i];
@@ -290,7 +290,7 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     }
     cost_hide_exchanges(shape, ops, selected, &time);
     const double host_s = kernels * launch_s(shape, pass) + checks_s;
-    if (execution->framework.host.launch_blocking) { /* neither runs while the other does */
+    if (execution->framework.host.waits == SPEC_HOST_WAITS_KERNEL) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
         return time;
     }

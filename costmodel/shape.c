@@ -76,3 +76,23 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->expert_group = cost_group(spec, COST_RANKS_EXPERT);
     shape->expert_load = expert_load(shape);
 }
+
+bool cost_cuts_pieces(const CostShape *shape)
+{
+    return shape->spec->execution.framework.tensor.tensor_overlap >= SPEC_TENSOR_PIECES;
+}
+
+bool cost_own_products(const CostShape *shape)
+{
+    return shape->spec->execution.framework.tensor.tensor_overlap == SPEC_TENSOR_OWN_PRODUCTS;
+}
+
+bool cost_separate_projections(const CostShape *shape)
+{
+    return shape->spec->execution.framework.kernels.projections != SPEC_PROJECTIONS_JOINED;
+}
+
+bool cost_has_engine(const CostShape *shape, SpecTransformerEngine least)
+{
+    return shape->spec->execution.framework.kernels.transformer_engine >= least;
+}

@@ -113,8 +113,8 @@ static double hook_bucket_bytes(const Spec *spec)
 static bool makes_gradients(const Spec *spec)
 {
     const bool own = cost_shards_gradients(spec) || cost_dense_replicas(spec) == 1;
-    return spec->execution.framework.allocator.clears_gradients && own && spec->parallel.pipeline == 1 &&
-           spec_microbatches(spec) == 1;
+    return spec->execution.framework.allocator.gradients == SPEC_GRADIENTS_CLEARED && own &&
+           spec->parallel.pipeline == 1 && spec_microbatches(spec) == 1;
 }
 
 double cost_passing_gradient_bytes(const Spec *spec)
@@ -123,7 +123,9 @@ double cost_passing_gradient_bytes(const Spec *spec)
     if (makes_gradients(spec))
         return gradients;
     const bool both = gradients > 4 && !cost_shards_gradients(spec); /* whole ones, beside sums in fp32 */
-    return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
+    return spec->execution.framework.allocator.gradients == SPEC_GRADIENTS_DROPPED_IN_BACKWARD && both
+               ? gradients - 4
+               : 0;
 }
 
 /* Sharded gradients take the place of the unsharded ones, unit by unit, where these are summed over a step's micro-batches
@@ -178,10 +180,21 @@ double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)
                 : framework->optimizer.optimizer_flat_bytes * cost_shard_count(spec, weights));
 }
 
+bool cost_reshards(const Spec *spec)
+{
+    return spec->execution.framework.data_parallel.resharding != SPEC_RESHARDING_NEVER;
+}
+
+bool cost_regathers(const Spec *spec)
+{
+    return spec->execution.framework.data_parallel.resharding == SPEC_RESHARDING_AFTER_RECOMPUTE &&
+           spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
+}
+
 bool cost_keeps_gathered(const Spec *spec)
 {
     return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
-           spec->execution.framework.data_parallel.pipeline_keeps_params;
+           spec->execution.framework.data_parallel.resharding == SPEC_RESHARDING_UNLESS_PIPELINE;
 }
 
 bool cost_shards_by_chunk(const Spec *spec)
@@ -240,7 +253,8 @@ double cost_optimizer_s(const Spec *spec, const CostWeights *weights)
     const double all = cost_weights_count(weights);
     const double owned = spec->parallel.zero >= 1 ? cost_shard_count(spec, weights) : all;
     /* clipping reads every gradient twice more: its norm, and its scaling */
-    const double clip = framework->optimizer.grad_norm_clip ? cost_recipe(spec).gradients : 0;
+    const double clip =
+        framework->optimizer.grad_norm != SPEC_GRAD_NORM_NONE ? cost_recipe(spec).gradients : 0;
     const double adam = cost_optimizer_bytes_per_parameter(spec) * framework->optimizer.optimizer_streams;
     const double bytes = owned * (adam + 3 * clip);
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
@@ -251,7 +265,7 @@ double cost_optimizer_s(const Spec *spec, const CostWeights *weights)
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
-    return fmax((1 + framework->learned.optimizer_excess_frac) * (move_s + zero_s),
+    return fmax((1 + framework->learned.excess_frac[SPEC_LEARNED_OPTIMIZER]) * (move_s + zero_s),
                 launches * spec_host_s(&spec->cluster.host, framework->host.kernel_host_s)) +
            bucket_copies_s(spec, all);
 }

@@ -27,7 +27,7 @@ typedef struct CostStates {
     double moments_bytes; /* of the optimizer's: made in its first step */
 } CostStates;
 
-/* Bytes a parameter of 16-bit gradients that die with the backward that made them (`gradients_within_backward`); states
+/* Bytes a parameter of 16-bit gradients that die with the backward that made them (allocator.gradients "dropped-in-backward"); states
  * leave them out. 0 where gradients are sharded. */
 double cost_passing_gradient_bytes(const Spec *spec);
 
@@ -55,6 +55,10 @@ double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights);
 /* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
  * micro-batch, so that no micro-batch waits for the network. */
 bool cost_keeps_gathered(const Spec *spec);
+
+/* ZeRO-3: gathered weights are dropped behind each pass, and those that recomputation used gathered again. */
+bool cost_reshards(const Spec *spec);
+bool cost_regathers(const Spec *spec);
 /* ZeRO-2 and 3 on a schedule on which all micro-batches pass a chunk before another: weights are gathered and gradients
  * reduced once a chunk and pass. Source: [LamyPoirier2022] */
 bool cost_shards_by_chunk(const Spec *spec);

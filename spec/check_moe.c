@@ -36,7 +36,8 @@ static bool check_free_sms(const Check *check)
     const SpecRecipeExperts *experts = &check->spec->execution.framework.experts;
     const SpecAccelerator *accelerator = &check->spec->cluster.accelerator;
     const int free_sms = experts->fused_mlp_free_sms, sms = accelerator->sm_count;
-    const bool fused = experts->fused_grouped_mlp && accelerator->generation.fused_grouped_experts &&
+    const bool fused = experts->expert_products == SPEC_EXPERT_PRODUCTS_FUSED &&
+                       accelerator->generation.fused_grouped_experts &&
                        check->spec->training.precision == SPEC_PRECISION_MXFP8;
     return !fused || free_sms < sms ||
            spec_check_fail(check,

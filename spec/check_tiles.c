@@ -15,13 +15,13 @@ static bool check_weight_tiles(const Check *check)
             "parallel.weight_tiles: %d with another zero than 3, whose weights are whole on "
             "each rank; give zero 3, or 1",
             weights);
-    if (!recipe->reshard_after_forward ||
-        (recipe->pipeline_keeps_params && spec_check_known(pipeline) && pipeline > 1))
+    if (recipe->resharding == SPEC_RESHARDING_NEVER ||
+        (recipe->resharding == SPEC_RESHARDING_UNLESS_PIPELINE && spec_check_known(pipeline) && pipeline > 1))
         return spec_check_fail(
             check,
-            "parallel.weight_tiles: %d where gathered weights stay (execution.framework.data_parallel.%s); "
-            "give 1",
-            weights, recipe->reshard_after_forward ? "pipeline_keeps_params" : "reshard_after_forward");
+            "parallel.weight_tiles: %d where gathered weights stay (execution.framework.data_parallel."
+            "resharding \"%s\"); give 1",
+            weights, spec_word(&spec_words_resharding, (int)recipe->resharding));
     if (spec_is_zero_plus(&spec->parallel))
         return spec_check_fail(
             check,

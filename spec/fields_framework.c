@@ -41,12 +41,19 @@ static const SpecField kernels_fields[] = {
          "Unfused attention copies queries, keys and values into one batch (torch.matmul of 4 dimensions)."),
     SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "Unfused SwiGLU: times the gradients of gate and up are copied into one tensor."),
-    FLAG(SpecRecipeKernels, separate_projections,
-         "Queries, keys and values, and the two inputs of a gated MLP, are a linear layer each."),
+    SPEC_F_WORD(SpecRecipeKernels, projections, &spec_words_projections, "\"joined\"", 0,
+                "Queries, keys and values, and the two inputs of a gated MLP. joined: one linear layer for "
+                "each group. separate: a linear layer each. separate-exchanged: so, and tensor ranks "
+                "exchange the common input for each. Sequence parallelism then gathers it and scatters its "
+                "gradient for each; without it, each reduces the gradient."),
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
-    FLAG(SpecRecipeKernels, casts_order_scales,
-         "mxfp8: casts order the scales of activations that no tensor rank gathers; else kernels do."),
+    SPEC_F_WORD(SpecRecipeKernels, transformer_engine, &spec_words_transformer_engine, "\"before-2.12\"", 0,
+                "Which Transformer Engine it runs. before-2.6: the fused permutation looks at every expert "
+                "for each token and piece of the hidden size. since 2.12: mxfp8 casts order the scales of "
+                "activations that no tensor rank gathers; before, kernels do. since 2.14: nvfp4 casts rows "
+                "and, after their Hadamard transform, columns in one kernel; before, in one each. since "
+                "2.16: 8-bit attention under mxfp8 has a scale for 32 elements; before, one a tensor."),
     SPEC_F_WORD(SpecRecipeKernels, cudnn, &spec_words_cudnn, "\"since-9.17\"", 0,
                 "Which cuDNN it runs. before-9.17: its attention has the speed of "
                 "accelerator.model.attention.cudnn.early_frac. before-9.11: so, and on Blackwell latent "
@@ -56,15 +63,11 @@ static const SpecField kernels_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of row-wise fp8 over tensor-wise fp8 for products with an inner dimension of at "
                   "least 16,384 (weight gradients)."),
-    FLAG(SpecRecipeKernels, fused_hadamard_cast,
-         "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
-    FLAG(SpecRecipeKernels, mxfp8_attention,
-         "Under mxfp8, attention in 8 bits has a scale for 32 elements; else one a tensor."),
-    FLAG(SpecRecipeKernels, transposes_after_cast,
-         "Before Blackwell, 8-bit operands that a product wants transposed are copied after "
-         "their cast, weights too; else the cast writes both."),
-    FLAG(SpecRecipeKernels, saves_unquantized_inputs,
-         "8-bit linear layers keep their input in 16 bits; else as they cast it."),
+    SPEC_F_WORD(SpecRecipeKernels, casts, &spec_words_casts, "\"transformer-engine\"", 0,
+                "Whose casts to 8 bits run. transformer-engine: a cast writes what products want transposed, "
+                "and a linear layer keeps its input as cast. torchao: before Blackwell copies after the cast "
+                "transpose, weights too; a linear layer keeps its input in 16 bits; tensor ranks all-reduce "
+                "the maximum of each tensor that is scaled as a whole."),
     SPEC_F_WORD(SpecRecipeKernels, gradient_sum, &spec_words_gradient_sum, "\"in-product\"", 0,
                 "What adds a weight's gradient to earlier micro-batches'. in-product: its product. pass: a "
                 "pass of its own. widened-pass: a pass behind a cast of 16-bit gradients to fp32."),
@@ -142,10 +145,10 @@ static const SpecField host_fields[] = {
                   "Standard deviation of launch times between hosts that wait for each other: tensor ranks."),
     SPEC_F_DOUBLE(SpecRecipeHost, backward_host_frac, ORR_UNIT_FRAC, 0.01, 10, "1", 0,
                   "Host time of a backward's launch over a forward's: autograd launches from C++."),
-    FLAG(SpecRecipeHost, launch_blocking,
-         "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
-    FLAG(SpecRecipeHost, microbatch_sync,
-         "The host waits for the GPU before the forward of every micro-batch."),
+    SPEC_F_WORD(
+        SpecRecipeHost, waits, &spec_words_host_waits, "\"none\"", 0,
+        "What the host waits for. each-micro-batch: the GPU, before the forward of every micro-batch. "
+        "each-kernel: a kernel's end, before it launches the next (CUDA_LAUNCH_BLOCKING)."),
     TIME_S(SpecRecipeHost, collective_check_hop_s,
            "Time of one of the 2 n messages with which n hosts compare a collective before it starts "
            "(TORCH_DISTRIBUTED_DEBUG=DETAIL). 0: they do not."),
@@ -198,12 +201,13 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and scatter-early): gradients are reduced on every micro-batch."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
-    SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
-                "ZeRO-3: weights are dropped after the forward."),
+    SPEC_F_WORD(SpecRecipeDataParallel, resharding, &spec_words_resharding, "\"after-forward\"", 0,
+                "ZeRO-3: when gathered weights are dropped. after-forward: behind each pass. "
+                "after-recompute: so, and weights that recomputation used are gathered again for the "
+                "gradients. unless-pipeline: behind each pass of one stage; several stages gather weights "
+                "and reduce gradients once a step. never: behind the backward alone."),
     FLAG(SpecRecipeDataParallel, root_unit,
          "ZeRO-3, one stage: embedding and head are one unit, gathered once for both, reduced behind them."),
-    FLAG(SpecRecipeDataParallel, regathers_recompute,
-         "ZeRO-3: weights that recomputation used are gathered again for the gradients."),
     FLAG(SpecRecipeDataParallel, gradient_cast,
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(
@@ -228,8 +232,6 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_DOUBLE(
         SpecRecipeDataParallel, tensor_list_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
         "How often a tensor of a list is read or written beyond the network transfer: cleared, copied."),
-    FLAG(SpecRecipeDataParallel, pipeline_keeps_params,
-         "ZeRO-3 under a pipeline: weights are gathered and gradients reduced once a step."),
     SPEC_F_WORD(SpecRecipeDataParallel, gathers_begin, &spec_words_gathers, "\"step\"", 0,
                 "ZeRO-1/2: when overlapped parameter gathers begin. All with the step; with the step only "
                 "where stages are interleaved; with a chunk's first use; or outside the step. The last has a "
@@ -253,21 +255,13 @@ static const SpecTable data_parallel_table = {.name = "data_parallel",
                                               .count = (int)G_N_ELEMENTS(data_parallel_fields)};
 
 static const SpecField tensor_fields[] = {
-    SPEC_F_BOOL(SpecRecipeTensor, chunked_tensor_overlap, "true", 0,
-                "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
-    FLAG(SpecRecipeTensor, local_chunk_gemms,
-         "Each local chunk is a separate product, in the backward too. The rows before and after it are two "
-         "more."),
-    FLAG(
-        SpecRecipeTensor, sums_pieces,
-        "Pieces of a product that is cut and scattered come to lie side by side and are added by a kernel of "
-        "their own."),
+    SPEC_F_WORD(SpecRecipeTensor, tensor_overlap, &spec_words_tensor_overlap, "\"pieces\"", 0,
+                "How overlap \"tensor\" hides collectives. pieces: products are cut in pieces. "
+                "summed-pieces: so, and a kernel adds the pieces that a scatter leaves side by side. "
+                "own-part: only the rank's own part of the rows hides a gather. own-products: so, as a "
+                "separate product, in the backward too; the rows before and after it are two more."),
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
          "Tensor-parallel collectives run beside the backward matrix products."),
-    FLAG(SpecRecipeTensor, gathers_each_projection,
-         "Queries, keys, values, gate and up each exchange their common input (separate_projections). "
-         "Sequence parallelism gathers it and scatters its gradient for each; without it, each reduces the "
-         "gradient."),
     FLAG(SpecRecipeTensor, cuts_latents, "Latent attention's down-projections are cut over tensor ranks."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
@@ -277,8 +271,6 @@ static const SpecField tensor_fields[] = {
         "How often an activation is read and written around a gather or reduce-scatter along the sequence."),
     FLAG(SpecRecipeTensor, tensor_gather_8bit,
          "8- and 4-bit recipes cast activations before tensor ranks gather them."),
-    FLAG(SpecRecipeTensor, reduces_maximum,
-         "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
     SPEC_F_WORD(SpecRecipeTensor, shares_maxima, &spec_words_maxima, "\"none\"", 0,
                 "Precision fp8 with delayed scales: which ranks exchange the maxima after a pass. Nobody, "
                 "tensor and context ranks (Megatron's tp_only_amax_red), or all ranks of the stage "
@@ -292,11 +284,10 @@ static const SpecTable tensor_table = {.name = "tensor",
 static const SpecField context_fields[] = {
     FLAG(SpecRecipeContext, repeats_kv,
          "Keys and values are copied to every query head before attention and what context ranks exchange."),
-    FLAG(SpecRecipeContext, traced_exchange_waits,
-         "A compiled model waits for each exchange of context ranks where it starts; else compute hides it."),
     SPEC_F_WORD(SpecRecipeContext, context_merge, &spec_words_context_merge, "\"fused\"", 0,
                 "What adds one context step's part to the rest, in fp32. fused: one kernel (Transformer "
-                "Engine). eager: PyTorch's kernels, one for each operation (torch's ring attention)."),
+                "Engine). eager: PyTorch's kernels, one for each operation (torch's ring attention). "
+                "Compiled, that waits for each exchange of context ranks where it starts."),
 };
 static const SpecTable context_table = {.name = "context",
                                         .help = "How context-parallel ranks exchange keys and values.",
@@ -311,26 +302,23 @@ static const SpecField experts_fields[] = {
      .default_text = "[]",
      .help = "What can carry tokens to experts: what parallel.moe_dispatcher \"auto\" chooses from unless "
              "search.moe_dispatcher says otherwise; empty: any."},
-    FLAG(SpecRecipeExperts, grouped_experts, "One kernel works on all experts of a rank; else one each."),
+    SPEC_F_WORD(SpecRecipeExperts, expert_products, &spec_words_expert_products, "\"each\"", 0,
+                "Products of a rank's experts. each: one kernel for each expert. grouped: one kernel for "
+                "all. fused: mxfp8 experts on Blackwell are one kernel, with activation and casts inside; "
+                "others are one kernel each."),
     FLAG(SpecRecipeExperts, router_tf32,
          "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "
          "all products are fp32."),
     FLAG(SpecRecipeExperts, paged_stash,
          "Under a CUDA graph of the whole iteration, activations of dropless fused experts are copied into "
          "pages and back. The copies overlap with other layers."),
-    FLAG(SpecRecipeExperts, fused_grouped_mlp,
-         "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
-         "kernel for all experts of a rank."),
     FLAG(SpecRecipeExperts, pads_expert_rows,
          "8- and 4-bit experts: rows are copied to pad each expert's to what the products want, and "
          "back, unless HybridEP lands them padded."),
-    FLAG(SpecRecipeExperts, permute_walks_experts,
-         "The fused permutation looks at every expert for each token and piece of the hidden size "
-         "(Transformer Engine before 2.6)."),
     SPEC_F_INT(SpecRecipeExperts, hybridep_sms, 1, 1024, "16", 0,
                "SMs that HybridEP's kernels hold while they run (moe_hybridep_num_sms)."),
     SPEC_F_INT(SpecRecipeExperts, fused_mlp_free_sms, 0, 1024, "0", 0,
-               "SMs that the products of fused_grouped_mlp leave to the exchange "
+               "SMs that the fused products of experts leave to the exchange "
                "(CUDNNFE_CLUSTER_OVERLAP_MARGIN, clusters of two)."),
     TIME_S(SpecRecipeExperts, host_sync_s,
            "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
@@ -351,10 +339,9 @@ static const SpecField pipeline_fields[] = {
     FLAG(SpecRecipePipeline, balances_head,
          "Each pipeline stage takes layers until its share of the compute, the LM head's "
          "included, is exceeded."),
-    FLAG(SpecRecipePipeline, p2p_blocking, "The compute stream waits for its own sends."),
-    FLAG(SpecRecipePipeline, p2p_overlap_needs_chunks,
-         "Messages overlap only on ranks with several chunks. 1F1B's messages are never overlapped, whatever "
-         "execution.overlap says."),
+    SPEC_F_WORD(SpecRecipePipeline, p2p_waits, &spec_words_p2p_waits, "\"never\"", 0,
+                "When the compute stream waits for its own sends. as-asked: unless execution.overlap has "
+                "\"pipeline\". always-in-1f1b: so, but ranks with one chunk always wait."),
     TIME_S(SpecRecipePipeline, p2p_host_s,
            "Host time of a message between stages: sending its shape ahead and reading the shape back."),
     SPEC_F_INT(SpecRecipePipeline, p2p_forward_messages, 1, 10, "1", 0,
@@ -393,12 +380,12 @@ static const SpecField allocator_fields[] = {
     SIZE(SpecRecipeAllocator, workspace_bytes, "Workspaces inside the allocator."),
     FLAG(SpecRecipeAllocator, weight_placeholders,
          "Fused accumulation caches an unused tensor of each distinct weight's shape."),
-    FLAG(SpecRecipeAllocator, gradients_within_backward,
-         "16-bit gradients beside fp32 sums are dropped behind the backward that made them: they take the "
-         "room of activations that it has freed."),
-    FLAG(SpecRecipeAllocator, clears_gradients,
-         "Sharded gradients, and gradients of a single replica, are freed after the optimizer. A step of one "
-         "micro-batch then allocates them where the backward has freed activations."),
+    SPEC_F_WORD(
+        SpecRecipeAllocator, gradients, &spec_words_gradients_life, "\"kept\"", 0,
+        "How long gradients take memory. kept: always. dropped-in-backward: 16-bit gradients beside fp32 "
+        "sums only until the backward that made them ends; they take the room of activations that it has "
+        "freed. cleared: sharded gradients, and gradients of a single replica, until the optimizer's end. A "
+        "step of one micro-batch then allocates them where the backward has freed activations."),
     SPEC_F_WORD(SpecRecipeAllocator, pipeline_keeps, &spec_words_pipeline_keeps, "\"in-flight\"", 0,
                 "Buffers that a pipeline stage keeps for a whole step. in-flight: none. boundaries: inputs "
                 "and gradients of all micro-batches. outputs: their outputs too."),
@@ -464,8 +451,15 @@ static const SpecField framework_fields[] = {
     SPEC_F_OBJECT(SpecFramework, loss, loss_table, 0, "How logits and loss are computed."),
     SPEC_F_OBJECT(SpecFramework, allocator, allocator_table, 0,
                   "What is reserved or allocated beside tensors of the model."),
-    SPEC_F_OBJECT(SpecFramework, learned, spec_table_recipe_learned, 0,
-                  "What kernels take beyond what the model of the GPU says, as a trace of a step showed."),
+    {.key = "learned",
+     .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecFramework, learned),
+     .read = spec_read_recipe_learned,
+     .form = "a list of objects",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}",
+     .table = &spec_table_recipe_learned,
+     .help = "What kernels take beyond what the model of the GPU says, as a trace of a step showed. 'orrery "
+             "learn' writes it. A class that is not listed takes what the model says."},
     SPEC_F_OBJECT(SpecFramework, defaults, spec_table_recipe_defaults, 0,
                   "What a scenario that does not say gets from this software."),
     SPEC_F_OBJECT(SpecFramework, engine, spec_table_engine, 0,

@@ -63,7 +63,10 @@
     const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
 
 extern const SpecTable spec_table_recipe_optimizer;
+
+/* spec/fields_recipe_learned.c: the list "learned" of a recipe; `target` is a SpecRecipeLearned. */
 extern const SpecTable spec_table_recipe_learned;
+bool spec_read_recipe_learned(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 /* spec/fields_engine.c: the group "engine" of a recipe. */
 extern const SpecTable spec_table_engine;

@@ -8,19 +8,17 @@ static const SpecField optimizer_fields[] = {
                 "Bytes a parameter of each model state."),
     SPEC_F_BOOL(SpecRecipeOptimizer, optimizer_fused, "true", 0,
                 "The optimizer works on many tensors in one kernel."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, grad_norm_clip, "true", 0,
-                "A global gradient norm comes before the optimizer."),
-    SPEC_F_BOOL(
-        SpecRecipeOptimizer, optimizer_post_validation, "false", 0,
-        "Schedules with separate weight gradients: a pipeline rank updates with the norm of the ranks before "
-        "it. It checks the full norm in the next step, so no rank waits for all [Qi2024]."),
+    SPEC_F_WORD(SpecRecipeOptimizer, grad_norm, &spec_words_grad_norm, "\"before-step\"", 0,
+                "The global gradient norm. before-step: the optimizer waits for it. validated-later: "
+                "schedules with separate weight gradients update with the norm of the ranks before. The next "
+                "step checks the full norm, so no rank waits for all [Qi2024]."),
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_temp_bytes, ORR_UNIT_BYTES, 0, 16, "0", 0,
         "Bytes a parameter that the optimizer's kernels hold beside its states while they run; counted where "
-        "gradients are cleared (allocator.clears_gradients)."),
+        "allocator.gradients is cleared."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, optimizer_streams, ORR_UNIT_NONE, 1, 100, "1", 0,
                   "Bytes that the optimizer moves, over the bytes of a fully fused kernel. PyTorch's foreach "
                   "kernels, one for each operation, move 2.9 times as many."),
@@ -35,14 +33,12 @@ static const SpecField optimizer_fields[] = {
                   "PyTorch's takes 5.7 [Ren2021]."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_gradient_bytes, ORR_UNIT_BYTES, 0, 8, "0", 0,
                   "Bytes of a parameter's gradient on its way to the host; 0: as wide as weights."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradient_returns, "false", 0,
-                "ZeRO-3: a 16-bit copy of the gradient goes to the host and back before that."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradient_waits, "false", 0,
-                "ZeRO-1 and 2: gradients are copied to the host on the compute stream. With overlapped "
-                "reductions, the host instead waits for each copy but a bucket's last."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_sums_return, "false", 0,
-                "ZeRO-1 and 2 with several micro-batches: 16-bit sums return to the GPU, which adds "
-                "gradients and sends them back. False: the host adds."),
+    SPEC_F_WORD(SpecRecipeOptimizer, host_gradients, &spec_words_host_gradients, "\"as-made\"", 0,
+                "How gradients get to the host. as-made: when they are made. at-step: when the optimizer's "
+                "step fetches them. returned: as DeepSpeed sends them. ZeRO-3 then copies 16-bit gradients "
+                "to the host and back first. ZeRO-1 and 2 copy on the compute stream; with overlapped "
+                "reductions the host waits for each copy but a bucket's last. With several micro-batches "
+                "16-bit sums return to the GPU, which adds gradients and sends them back."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_gradient_check_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
                   "ZeRO-1 and 2: bytes of a parameter that the GPU reads and writes, for norm, overflow and "
                   "cast, before its gradient leaves."),
@@ -52,8 +48,6 @@ static const SpecField optimizer_fields[] = {
                   "ZeRO-3: bytes of a weight on its way from the host to its gather; 0: as it is gathered."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_scaling_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
                   "Bytes of a parameter that the host moves to scale its gradient (8), for a norm (4)."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradients_at_step, "false", 0,
-                "Gradients stay on the GPU until the optimizer's step; false: they leave as made."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,
                 "The host casts updated weights into ordinary memory and waits for each tile's copy."),
 };

@@ -22,13 +22,13 @@ typedef struct SpecRecipeKernels {
     SpecVocabRows vocab_rows;
     bool fused_swiglu, fused_dropout_add, batches_heads;
     double gate_backward_copies;
-    bool separate_projections;
+    SpecProjections projections;
     double attention_speed_frac;
     SpecCudnn cudnn;
-    bool casts_order_scales;
+    SpecTransformerEngine transformer_engine;
+    SpecCasts casts;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
-    bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
-        recompute_stops_early, pageable_checkpoints, compiler, autocast, stacks_layers,
+    bool recompute_stops_early, pageable_checkpoints, compiler, autocast, stacks_layers,
         one_pass_norm_backward, reductions_apart, selective_keeps_products;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
     unsigned attention_cores; /* bits of SpecAttention */
@@ -41,7 +41,7 @@ typedef struct SpecRecipeKernels {
 /* What the host costs: launches, waits, bookkeeping. */
 typedef struct SpecRecipeHost {
     double kernel_host_s, host_spread_frac, backward_host_frac;
-    bool launch_blocking, microbatch_sync;
+    SpecHostWaits waits;
     double collective_check_hop_s;
     bool collective_checks_pipelines_only;
     double kernel_gap_s, collective_gap_s, step_overhead_s, microbatch_overhead_s;
@@ -58,10 +58,10 @@ typedef struct SpecRecipeDataParallel {
     SpecGathers gathers;
     bool initial_broadcast, reduce_each_microbatch, gathers_within_layer;
     int prefetch_units;
-    bool reshard_after_forward, root_unit, regathers_recompute, gradient_cast;
+    SpecResharding resharding;
+    bool root_unit, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;
     double tensor_list_rank_host_s, tensor_list_copies;
-    bool pipeline_keeps_params;
     SpecGathersBegin gathers_begin;
     int least_zero, most_zero, most_zero_in_pipeline;
     int plain_zero;
@@ -69,23 +69,23 @@ typedef struct SpecRecipeDataParallel {
 
 /* How tensor-parallel ranks exchange activations. */
 typedef struct SpecRecipeTensor {
-    bool chunked_tensor_overlap, local_chunk_gemms, sums_pieces, overlap_tensor_backward,
-        keeps_gathered_input;
+    SpecTensorOverlap tensor_overlap;
+    bool overlap_tensor_backward, keeps_gathered_input;
     double tensor_layout_copies;
-    bool tensor_gather_8bit, reduces_maximum, gathers_each_projection, cuts_latents;
+    bool tensor_gather_8bit, cuts_latents;
     SpecSharedMaxima shares_maxima;
 } SpecRecipeTensor;
 
 /* How context-parallel ranks exchange keys and values. */
 typedef struct SpecRecipeContext {
-    bool repeats_kv, traced_exchange_waits;
+    bool repeats_kv;
     SpecContextMerge context_merge;
 } SpecRecipeContext;
 
 /* How a rank runs its experts. */
 typedef struct SpecRecipeExperts {
-    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash,
-        permute_walks_experts;
+    SpecExpertProducts expert_products;
+    bool pads_expert_rows, router_tf32, paged_stash;
     unsigned dispatchers; /* bits of SpecMoeDispatcher */
     int hybridep_sms, fused_mlp_free_sms;
     double host_sync_s;
@@ -94,7 +94,8 @@ typedef struct SpecRecipeExperts {
 /* How stages are laid out and exchange messages. */
 typedef struct SpecRecipePipeline {
     unsigned schedules;
-    bool balances_head, p2p_blocking, p2p_overlap_needs_chunks;
+    bool balances_head;
+    SpecP2pWaits p2p_waits;
     double p2p_host_s;
     int p2p_forward_messages;
     SpecP2pTensors p2p_tensors;
@@ -105,21 +106,18 @@ typedef struct SpecRecipePipeline {
 /* Model states and the optimizer's step. */
 typedef struct SpecRecipeOptimizer {
     SpecStatesRecipe states;
-    bool optimizer_fused, grad_norm_clip, optimizer_post_validation;
+    bool optimizer_fused;
+    SpecGradNorm grad_norm;
     double optimizer_flat_bytes, optimizer_streams, optimizer_temp_bytes;
     unsigned offload_schemes;     /* bits of SpecOffloadScheme that it has */
     double host_optimizer_passes; /* times that its optimizer on the host streams states over a fused one */
     double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */
-    bool host_gradient_returns;   /* ZeRO-3: a 16-bit copy goes to the host and back before that */
-    bool
-        host_gradient_waits; /* ZeRO-1/2: passes wait for copies of gradients; all, or all but a bucket's last */
-    bool host_sums_return; /* ZeRO-1/2: 16-bit sums come back to the GPU, which adds and sends them again */
+    SpecHostGradients host_gradients;
     double host_gradient_check_bytes; /* of a parameter that the GPU moves before its gradient may leave */
     double host_weight_bytes;         /* of an updated weight on its way back; 0: the weights' */
-    double host_shard_bytes;     /* ZeRO-3: of a weight on its way to its gather; 0: as wide as the gather */
-    double host_scaling_bytes;   /* of a parameter that the host moves to clip and scale its gradient */
-    bool host_gradients_at_step; /* they stay where they are until the optimizer's step fetches them */
-    bool host_casts_weights; /* the host casts them into ordinary memory, and waits for each tile's copy */
+    double host_shard_bytes;   /* ZeRO-3: of a weight on its way to its gather; 0: as wide as the gather */
+    double host_scaling_bytes; /* of a parameter that the host moves to clip and scale its gradient */
+    bool host_casts_weights;   /* the host casts them into ordinary memory, and waits for each tile's copy */
 } SpecRecipeOptimizer;
 
 /* How logits and loss are computed. */
@@ -132,7 +130,8 @@ typedef struct SpecRecipeLoss {
 /* What is reserved or allocated beside tensors of the model. */
 typedef struct SpecRecipeAllocator {
     double context_bytes, workspace_bytes;
-    bool weight_placeholders, gradients_within_backward, clears_gradients;
+    bool weight_placeholders;
+    SpecGradientsLife gradients;
     SpecPipelineKeeps pipeline_keeps;
     double bucket_copy_elements, gather_buffers, launch_lead_layers;
     bool log_reports_reserved;
@@ -141,10 +140,7 @@ typedef struct SpecRecipeAllocator {
 
 /* What its kernels take beyond what the model of the GPU says, as a trace of a step showed: shares of that; 0: nothing. */
 typedef struct SpecRecipeLearned {
-    double products_excess_frac, attention_excess_frac, norms_excess_frac, elementwise_excess_frac,
-        optimizer_excess_frac;
-    double all_reduce_excess_frac, all_gather_excess_frac, reduce_scatter_excess_frac, all_to_all_excess_frac,
-        send_receive_excess_frac;
+    double excess_frac[SPEC_LEARNED_CLASSES];
 } SpecRecipeLearned;
 
 /* What a scenario that does not say gets from this software. */

@@ -63,6 +63,22 @@ WORDS(p2p_tensors, "a way to send an activation", "whole", "scatter-gather", "pa
 WORDS(pipeline_keeps, "buffers between stages", "in-flight", "boundaries", "outputs");
 WORDS(cudnn, "a range of cuDNN's versions", "before-9.11", "before-9.17", "since-9.17");
 WORDS(context_merge, "a way to merge parts of attention", "fused", "eager");
+WORDS(learned, "a class of kernels", "products", "attention", "norms", "elementwise", "optimizer",
+      "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send-receive");
+WORDS(host_waits, "what the host waits for", "none", "each-micro-batch", "each-kernel");
+WORDS(p2p_waits, "a time when compute waits for messages", "never", "as-asked", "always-in-1f1b");
+WORDS(tensor_overlap, "a way to hide tensor collectives", "own-part", "own-products", "pieces",
+      "summed-pieces");
+WORDS(casts, "a library of casts", "transformer-engine", "torchao");
+WORDS(transformer_engine, "a range of Transformer Engine's versions", "before-2.6", "before-2.12",
+      "before-2.14", "before-2.16", "since-2.16");
+WORDS(projections, "a way to project an input", "joined", "separate", "separate-exchanged");
+WORDS(host_gradients, "a way of gradients to the host", "as-made", "at-step", "returned");
+WORDS(resharding, "a time when gathered weights go", "after-forward", "after-recompute", "unless-pipeline",
+      "never");
+WORDS(grad_norm, "a gradient norm", "none", "before-step", "validated-later");
+WORDS(expert_products, "a way to multiply experts", "each", "grouped", "fused");
+WORDS(gradients_life, "a life of gradients", "kept", "dropped-in-backward", "cleared");
 WORDS(maxima, "ranks that share maxima", "none", "tensor", "all");
 WORDS(shared_by, "whose a rate is", "all", "node");
 WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
@@ -86,6 +102,7 @@ G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(optimizer_list) == SPEC_OPTIMIZER_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(learned_list) == SPEC_LEARNED_CLASSES);
 G_STATIC_ASSERT(G_N_ELEMENTS(tier_list) == SPEC_TIER_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(offload_list) == SPEC_OFFLOAD_SCHEME_COUNT);
 

@@ -326,6 +326,98 @@ typedef enum {
     SPEC_CUDNN_SINCE_9_17
 } SpecCudnn;
 
+/* Classes of kernels whose times a trace teaches; the first of exchange/trace.h. */
+typedef enum {
+    SPEC_LEARNED_PRODUCTS,
+    SPEC_LEARNED_ATTENTION,
+    SPEC_LEARNED_NORMS,
+    SPEC_LEARNED_ELEMENTWISE, /* other kernels of a layer, which only move bytes */
+    SPEC_LEARNED_OPTIMIZER,
+    SPEC_LEARNED_ALL_REDUCE,
+    SPEC_LEARNED_ALL_GATHER,
+    SPEC_LEARNED_REDUCE_SCATTER,
+    SPEC_LEARNED_ALL_TO_ALL,
+    SPEC_LEARNED_SEND_RECEIVE,
+    SPEC_LEARNED_CLASSES
+} SpecLearnedClass;
+
+/* What the host waits for. */
+typedef enum {
+    SPEC_HOST_WAITS_NONE,
+    SPEC_HOST_WAITS_MICROBATCH, /* the GPU's work, before the forward of each micro-batch */
+    SPEC_HOST_WAITS_KERNEL      /* each kernel's end, before it launches the next */
+} SpecHostWaits;
+
+/* When compute waits for its own messages. */
+typedef enum {
+    SPEC_P2P_WAITS_NEVER,
+    SPEC_P2P_WAITS_AS_ASKED, /* unless execution.overlap names them */
+    SPEC_P2P_WAITS_IN_1F1B   /* so, and always on ranks with one chunk */
+} SpecP2pWaits;
+
+/* What of a product hides a tensor-parallel collective. */
+typedef enum {
+    SPEC_TENSOR_OWN_PART,     /* the rank's own rows hide a gather */
+    SPEC_TENSOR_OWN_PRODUCTS, /* so, as products of their own, in the backward too */
+    SPEC_TENSOR_PIECES,       /* pieces, one behind another */
+    SPEC_TENSOR_SUMMED_PIECES /* so, and a kernel adds those that a reduce-scatter leaves side by side */
+} SpecTensorOverlap;
+
+/* Whose casts to 8 bits run. */
+typedef enum { SPEC_CASTS_TRANSFORMER_ENGINE, SPEC_CASTS_TORCHAO } SpecCasts;
+
+/* Which kernels its Transformer Engine has: each version those of the one before, but for walks of 2.5. */
+typedef enum {
+    SPEC_TE_BEFORE_2_6,  /* permutations that look at every expert for each token */
+    SPEC_TE_BEFORE_2_12, /* kernels that order scales */
+    SPEC_TE_BEFORE_2_14, /* mxfp8 casts order the scales of activations */
+    SPEC_TE_BEFORE_2_16, /* nvfp4 casts rows and transformed columns in one kernel */
+    SPEC_TE_SINCE_2_16   /* attention under mxfp8 has a scale for 32 elements */
+} SpecTransformerEngine;
+
+/* Linear layers of a common input: queries, keys and values; gate and up. */
+typedef enum {
+    SPEC_PROJECTIONS_JOINED,
+    SPEC_PROJECTIONS_SEPARATE,
+    SPEC_PROJECTIONS_SEPARATE_EXCHANGED /* tensor ranks exchange the input for each */
+} SpecProjections;
+
+/* How a gradient gets to the host. */
+typedef enum {
+    SPEC_HOST_GRADIENTS_AS_MADE,
+    SPEC_HOST_GRADIENTS_AT_STEP, /* the optimizer's step fetches them */
+    SPEC_HOST_GRADIENTS_RETURNED /* as made, but 16-bit copies and sums come back to the GPU; passes wait */
+} SpecHostGradients;
+
+/* When ZeRO-3 drops gathered weights. */
+typedef enum {
+    SPEC_RESHARDING_AFTER_FORWARD,
+    SPEC_RESHARDING_AFTER_RECOMPUTE, /* so, and once more between a layer's recomputation and its backward */
+    SPEC_RESHARDING_UNLESS_PIPELINE, /* several stages keep them, and reduce gradients once a step */
+    SPEC_RESHARDING_NEVER
+} SpecResharding;
+
+/* Whose norm the optimizer waits for. */
+typedef enum {
+    SPEC_GRAD_NORM_NONE,
+    SPEC_GRAD_NORM_BEFORE_STEP,
+    SPEC_GRAD_NORM_VALIDATED_LATER /* that of the ranks before; the next step checks all */
+} SpecGradNorm;
+
+/* Kernels of a rank's experts. */
+typedef enum {
+    SPEC_EXPERT_PRODUCTS_EACH,
+    SPEC_EXPERT_PRODUCTS_GROUPED, /* one for all of them */
+    SPEC_EXPERT_PRODUCTS_FUSED /* so, with activation and casts, where kernels for that exist; else one each */
+} SpecExpertProducts;
+
+/* How long gradients take memory. */
+typedef enum {
+    SPEC_GRADIENTS_KEPT,
+    SPEC_GRADIENTS_DROPPED_IN_BACKWARD, /* 16-bit ones beside fp32 sums */
+    SPEC_GRADIENTS_CLEARED              /* freed behind the optimizer */
+} SpecGradientsLife;
+
 /* What adds one context step's part of the attention's output to the rest. */
 typedef enum { SPEC_CONTEXT_MERGE_FUSED, SPEC_CONTEXT_MERGE_EAGER } SpecContextMerge;
 
@@ -377,7 +469,10 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part, spec_words_gathers,
     spec_words_maxima, spec_words_bucket_fill, spec_words_reductions, spec_words_zero1_reduces,
     spec_words_gathered, spec_words_p2p_tensors, spec_words_pipeline_keeps, spec_words_cudnn,
-    spec_words_context_merge;
+    spec_words_context_merge, spec_words_learned, spec_words_host_waits, spec_words_p2p_waits,
+    spec_words_tensor_overlap, spec_words_casts, spec_words_transformer_engine, spec_words_projections,
+    spec_words_host_gradients, spec_words_resharding, spec_words_grad_norm, spec_words_expert_products,
+    spec_words_gradients_life;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

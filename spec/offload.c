@@ -318,7 +318,7 @@ bool spec_offload_available(const Spec *spec)
 /* Gradients that left beside the backward have no copies behind it that an update could run beside. */
 static bool check_overlap(const Spec *spec, GError **error)
 {
-    const bool late = spec->execution.framework.optimizer.host_gradients_at_step &&
+    const bool late = spec->execution.framework.optimizer.host_gradients == SPEC_HOST_GRADIENTS_AT_STEP &&
                       spec->offload.update == SPEC_UPDATE_BARRIER;
     return !spec->offload.overlap_update || (late && spec->offload.optimizer.tier != SPEC_TIER_NVME) ||
            orr_fail(error, ORR_ERROR_INPUT,

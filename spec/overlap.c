@@ -41,8 +41,8 @@ bool spec_waits_for_sends(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const bool hides = (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
-                       !(framework->pipeline.p2p_overlap_needs_chunks && is_not_interleaved(spec));
-    return framework->pipeline.p2p_blocking && !hides;
+                       !(framework->pipeline.p2p_waits == SPEC_P2P_WAITS_IN_1F1B && is_not_interleaved(spec));
+    return framework->pipeline.p2p_waits != SPEC_P2P_WAITS_NEVER && !hides;
 }
 
 bool spec_hides_param_gather(const Spec *spec)
@@ -81,7 +81,7 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
         flags |= SPEC_OVERLAP_GRAD_REDUCE;
     if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))
         flags |= SPEC_OVERLAP_PARAM_GATHER;
-    if (pipeline > 1 && framework->pipeline.p2p_blocking)
+    if (pipeline > 1 && framework->pipeline.p2p_waits != SPEC_P2P_WAITS_NEVER)
         flags |= SPEC_OVERLAP_PIPELINE;
     return flags;
 }
@@ -94,8 +94,7 @@ int spec_prefetch_units(const Spec *spec)
 
 bool spec_validates_later(const Spec *spec)
 {
-    const SpecFramework *framework = &spec->execution.framework;
-    return framework->optimizer.optimizer_post_validation && framework->optimizer.grad_norm_clip;
+    return spec->execution.framework.optimizer.grad_norm == SPEC_GRAD_NORM_VALIDATED_LATER;
 }
 
 int spec_most_zero(const SpecFramework *framework, int pipeline)

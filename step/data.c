@@ -185,8 +185,7 @@ static int64_t copies_ps(const Spec *spec, double copies, double params)
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */
 static void gather_again(const Spec *spec, SimSegment *segment)
 {
-    if (!spec->execution.framework.data_parallel.regathers_recompute ||
-        spec->training.recompute.mode != SPEC_RECOMPUTE_FULL) {
+    if (!cost_regathers(spec)) {
         return;
     }
     segment->backward_gather = segment->param_gather;

@@ -119,12 +119,17 @@ static double host_share(const Spec *spec)
                : spec->offload.optimizer.fraction * spec->offload.ratio;
 }
 
+static bool returned(const Spec *spec)
+{
+    return spec->execution.framework.optimizer.host_gradients == SPEC_HOST_GRADIENTS_RETURNED;
+}
+
 /* Gradients leave as they are made; else they are summed on the GPU and leave behind the last micro-batch. */
 static bool streams_gradients(const Spec *spec)
 {
     const bool alone = cost_dense_replicas(spec) == 1 || spec->parallel.zero == 0;
     return spec->offload.gradients.tier != SPEC_TIER_GPU && host_share(spec) >= 1 &&
-           !spec->execution.framework.optimizer.host_gradients_at_step &&
+           spec->execution.framework.optimizer.host_gradients != SPEC_HOST_GRADIENTS_AT_STEP &&
            (alone || cost_reduces_each_microbatch(spec));
 }
 
@@ -162,7 +167,7 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
     const double bytes = count * cost_offload_gradient_bytes(spec),
                  sums = count * cost_weight_wire_bytes(spec);
     const int matrices = MAX(1, params->weights.tensors - params->weights.vectors);
-    const bool some_wait = gradients_stop(spec) && recipe->host_gradient_waits && reductions_overlap(spec);
+    const bool some_wait = gradients_stop(spec) && returned(spec) && reductions_overlap(spec);
     const double ahead = some_wait ? bytes * (matrices - 1) / matrices : 0;
     out->grad_ahead = copy_of(host, ahead, ROW_OUT);
     out->grad_out = copy_of(host, bytes - ahead, ROW_OUT);
@@ -172,7 +177,7 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
     if (check > 0)
         out->check = work_of(SIM_PART_OFFLOAD,
                              cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, check));
-    if (recipe->host_sums_return && streams_gradients(spec)) {
+    if (returned(spec) && streams_gradients(spec)) {
         out->sum_in = copy_of(host, sums, ROW_IN);
         out->sum_out = copy_of(host, sums, ROW_OUT);
     }
@@ -220,9 +225,7 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
     const double count = cost_shard_count(spec, &params->weights) * fraction;
     const double frozen = cost_held_bytes(spec, &params->frozen) * fraction; /* as they are stored */
     const double bytes = count * cost_offload_shard_bytes(spec) + frozen;
-    const bool again = spec->parallel.zero == 3 &&
-                       spec->execution.framework.data_parallel.regathers_recompute &&
-                       spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
+    const bool again = spec->parallel.zero == 3 && cost_regathers(spec);
     out->weight_bytes = llround((count * cost_weight_wire_bytes(spec) + frozen) / MAX(1, params->tiles));
     out->fetch = copy_of(host, bytes, ROW_IN);
     out->backward_fetch = copy_of(host, (again ? 2 : 1) * bytes, ROW_IN);
@@ -276,14 +279,14 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.on = true;
     plan->offload.update = orders[spec->offload.update];
     plan->offload.each_microbatch = streams_gradients(spec);
-    plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) &&
-                                spec->execution.framework.optimizer.host_gradient_waits;
+    plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) && returned(spec);
     plan->offload.one_at_a_time = cost_host_casts_weights(spec);
     plan->offload.update_beside_copies = spec->offload.overlap_update;
     plan->offload.reads_beside = spec->offload.aio.pipeline_read;
     plan->offload.writes_beside = spec->offload.aio.pipeline_write;
-    plan->offload.gradients_at_step = spec->execution.framework.optimizer.host_gradients_at_step &&
-                                      spec->offload.update != SPEC_UPDATE_LAYERWISE;
+    plan->offload.gradients_at_step =
+        spec->execution.framework.optimizer.host_gradients == SPEC_HOST_GRADIENTS_AT_STEP &&
+        spec->offload.update != SPEC_UPDATE_LAYERWISE;
     plan->offload.window = MAX(plan->offload.window, window);
     if (spec->parallel.zero == 3 && spec->offload.weights.tier != SPEC_TIER_GPU) {
         plan->prefetch_units = depth > 0 ? MAX(plan->prefetch_units, 1) : 0;
@@ -371,8 +374,8 @@ static void move(SimRankPlan *out, SpecTier tier, SimMem from, double gpu_bytes,
 static bool sums_return(const Step *step)
 {
     const Spec *spec = step->spec;
-    return gradients_stop(spec) && spec->execution.framework.optimizer.host_sums_return &&
-           streams_gradients(spec) && step->plan->shape.microbatches > 1;
+    return gradients_stop(spec) && returned(spec) && streams_gradients(spec) &&
+           step->plan->shape.microbatches > 1;
 }
 
 void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out)

@@ -64,25 +64,25 @@ StepPolicy step_policy(const Spec *spec)
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
     const double limit = bucket_bytes(spec);
-    return (StepPolicy){.fill = fill_of(spec, limit),
-                        .bucket_bytes = limit,
-                        .first_bucket_bytes =
-                            recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : limit,
-                        .gradient_wire_bytes = cost_gradient_wire_bytes(spec),
-                        .root_unit = has_root_unit(spec),
-                        .counts_tensors = spec->parallel.zero >= 3 || recipe->tensor_list_rank_host_s > 0,
-                        .keeps_gathered = cost_keeps_gathered(spec),
-                        .reshards_after_forward = recipe->reshard_after_forward,
-                        .sharded_weights = spec->parallel.zero >= 3,
-                        .gathers = gathers_of(spec),
-                        .reduces = reduces_of(spec),
-                        .by_chunk = cost_shards_by_chunk(spec),
-                        .prefetch_units = spec_prefetch_units(spec),
-                        .waits_for_sends = spec_waits_for_sends(spec),
-                        .validates_later = spec_validates_later(spec),
-                        .waits_for_norm = spec->execution.framework.optimizer.grad_norm_clip,
-                        .context_bytes = spec_context_bytes(spec),
-                        .overhead_s = spec->execution.framework.host.step_overhead_s};
+    return (StepPolicy){
+        .fill = fill_of(spec, limit),
+        .bucket_bytes = limit,
+        .first_bucket_bytes = recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : limit,
+        .gradient_wire_bytes = cost_gradient_wire_bytes(spec),
+        .root_unit = has_root_unit(spec),
+        .counts_tensors = spec->parallel.zero >= 3 || recipe->tensor_list_rank_host_s > 0,
+        .keeps_gathered = cost_keeps_gathered(spec),
+        .reshards_after_forward = cost_reshards(spec),
+        .sharded_weights = spec->parallel.zero >= 3,
+        .gathers = gathers_of(spec),
+        .reduces = reduces_of(spec),
+        .by_chunk = cost_shards_by_chunk(spec),
+        .prefetch_units = spec_prefetch_units(spec),
+        .waits_for_sends = spec_waits_for_sends(spec),
+        .validates_later = spec_validates_later(spec),
+        .waits_for_norm = spec->execution.framework.optimizer.grad_norm != SPEC_GRAD_NORM_NONE,
+        .context_bytes = spec_context_bytes(spec),
+        .overhead_s = spec->execution.framework.host.step_overhead_s};
 }
 
 StepFilling step_filling(const StepPolicy *policy)

@@ -110,7 +110,7 @@ static double passing_gradients_bytes(const Step *step, int rank)
     const bool sharded = cost_shards_gradients(spec);
     const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1;
     const double expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    const double temp = spec->execution.framework.allocator.clears_gradients
+    const double temp = spec->execution.framework.allocator.gradients == SPEC_GRADIENTS_CLEARED
                             ? spec->execution.framework.optimizer.optimizer_temp_bytes
                             : 0;
     double most = 0;

@@ -42,8 +42,8 @@ static CostHostSync host_syncs(const Spec *spec)
         return COST_HOST_SYNC_PASSES;
     }
     const bool forwards_first = (spec_schedule_traits(spec) & SIM_TRAIT_FORWARDS_FIRST) != 0;
-    const bool forward =
-        spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
+    const bool forward = spec->execution.framework.host.waits != SPEC_HOST_WAITS_NONE ||
+                         (forwards_first && spec_microbatches(spec) > 1);
     return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
 }
 

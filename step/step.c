@@ -178,7 +178,7 @@ static double mask_reads_s(const Spec *spec)
 
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
-    if (spec->execution.framework.optimizer.grad_norm_clip &&
+    if (spec->execution.framework.optimizer.grad_norm != SPEC_GRAD_NORM_NONE &&
         spec->parallel.data_scheme == SPEC_DATA_ALLREDUCE) {
         plan->grad_norm = step_collective(
             spec,

@@ -14,45 +14,8 @@ enum { MOST_ROUNDS = 12 };
 #define LEAST_EXCESS (-0.95)
 #define MOST_EXCESS  19
 
-/* The member that a class sets; NULL: none. */
-static double *excess_of(SpecRecipeLearned *learned, TraceClass kind)
-{
-    switch (kind) {
-    case TRACE_PRODUCTS:
-        return &learned->products_excess_frac;
-    case TRACE_ATTENTION:
-        return &learned->attention_excess_frac;
-    case TRACE_NORMS:
-        return &learned->norms_excess_frac;
-    case TRACE_ELEMENTWISE:
-        return &learned->elementwise_excess_frac;
-    case TRACE_OPTIMIZER:
-        return &learned->optimizer_excess_frac;
-    case TRACE_ALL_REDUCE:
-        return &learned->all_reduce_excess_frac;
-    case TRACE_ALL_GATHER:
-        return &learned->all_gather_excess_frac;
-    case TRACE_REDUCE_SCATTER:
-        return &learned->reduce_scatter_excess_frac;
-    case TRACE_ALL_TO_ALL:
-        return &learned->all_to_all_excess_frac;
-    case TRACE_SEND_RECEIVE:
-        return &learned->send_receive_excess_frac;
-    default:
-        return NULL;
-    }
-}
-
-static const char *key_of(TraceClass kind)
-{
-    static const char *const keys[TRACE_CLASSES] = {
-        [TRACE_PRODUCTS] = "products_excess_frac",     [TRACE_ATTENTION] = "attention_excess_frac",
-        [TRACE_NORMS] = "norms_excess_frac",           [TRACE_ELEMENTWISE] = "elementwise_excess_frac",
-        [TRACE_OPTIMIZER] = "optimizer_excess_frac",   [TRACE_ALL_REDUCE] = "all_reduce_excess_frac",
-        [TRACE_ALL_GATHER] = "all_gather_excess_frac", [TRACE_REDUCE_SCATTER] = "reduce_scatter_excess_frac",
-        [TRACE_ALL_TO_ALL] = "all_to_all_excess_frac", [TRACE_SEND_RECEIVE] = "send_receive_excess_frac"};
-    return keys[kind];
-}
+/* Classes that a recipe knows are the first of a trace's, and named alike. */
+G_STATIC_ASSERT((int)SPEC_LEARNED_SEND_RECEIVE == (int)TRACE_SEND_RECEIVE);
 
 /* Kernels of no known class are of the layers, as far as anybody knows. */
 static double class_s(const TraceSums *sums, TraceClass kind)
@@ -65,11 +28,11 @@ static double class_s(const TraceSums *sums, TraceClass kind)
 static double fit_classes(const TraceSums *measured, const TraceSums *predicted, SpecRecipeLearned *learned)
 {
     double farthest = 0;
-    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-        double *excess = excess_of(learned, (TraceClass)kind);
+    for (int kind = 0; kind < SPEC_LEARNED_CLASSES; kind++) {
+        double *excess = &learned->excess_frac[kind];
         const double one_s = class_s(measured, (TraceClass)kind),
                      other_s = class_s(predicted, (TraceClass)kind);
-        if (excess == NULL || one_s <= 0 || other_s <= 0)
+        if (one_s <= 0 || other_s <= 0)
             continue;
         *excess = CLAMP((1 + *excess) * one_s / other_s - 1, LEAST_EXCESS, MOST_EXCESS);
         farthest = fmax(farthest, fabs(one_s / other_s - 1));
@@ -170,18 +133,21 @@ bool trace_learn(const GPtrArray *ranks, const Spec *spec, TraceLearned *ret_lea
 
 static void json_of_learned(const TraceLearned *learned, OrrJsonWriter *w)
 {
-    SpecRecipeLearned values = learned->learned;
     orr_jw_begin(w, "host", '{');
     orr_jw_number(w, "kernel_gap_s", learned->kernel_gap_s);
     orr_jw_number(w, "step_overhead_s", learned->step_overhead_s);
     orr_jw_end(w, '}');
-    orr_jw_begin(w, "learned", '{');
-    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-        const double *excess = excess_of(&values, (TraceClass)kind);
-        if (excess != NULL && *excess != 0)
-            orr_jw_number(w, key_of((TraceClass)kind), *excess);
+    orr_jw_begin(w, "learned", '[');
+    for (int kind = 0; kind < SPEC_LEARNED_CLASSES; kind++) {
+        const double excess_frac = learned->learned.excess_frac[kind];
+        if (excess_frac == 0)
+            continue;
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "class", spec_word(&spec_words_learned, kind));
+        orr_jw_number(w, "excess_frac", excess_frac);
+        orr_jw_end(w, '}');
     }
-    orr_jw_end(w, '}');
+    orr_jw_end(w, ']');
 }
 
 void trace_learned_json(const TraceLearned *learned, const OrrJson *base, const char *from, GString *out)
@@ -215,15 +181,13 @@ void trace_learned_json(const TraceLearned *learned, const OrrJson *base, const 
 static void text_of_classes(const TraceLearned *learned, GString *out)
 {
     const char *headers[] = {"class", "kernels a step", "time over the model's", "ops of it differ by"};
-    SpecRecipeLearned values = learned->learned;
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
-    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-        const double *excess = excess_of(&values, (TraceClass)kind);
+    for (int kind = 0; kind < SPEC_LEARNED_CLASSES; kind++) {
         char cells[3][ORR_TEXT_SIZE];
-        if (excess == NULL || learned->kernels[kind] <= 0)
+        if (learned->kernels[kind] <= 0)
             continue;
         g_snprintf(cells[0], ORR_TEXT_SIZE, "%.6g", learned->kernels[kind]);
-        g_snprintf(cells[1], ORR_TEXT_SIZE, "%.4f", 1 + *excess);
+        g_snprintf(cells[1], ORR_TEXT_SIZE, "%.4f", 1 + learned->learned.excess_frac[kind]);
         if (isnan(learned->spread_frac[kind]))
             g_strlcpy(cells[2], "-", ORR_TEXT_SIZE);
         else

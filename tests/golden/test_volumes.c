@@ -68,7 +68,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
 #define ONE_BATCH ",\"global_batch\":8"
 #define MEGATRON  "\"megatron-core\""
 #define FSDP      "{\"preset\":\"pytorch-fsdp\"}"
-#define KEEPING   "{\"preset\":\"pytorch-fsdp\",\"reshard_after_forward\":false}"
+#define KEEPING   "{\"preset\":\"pytorch-fsdp\",\"resharding\":\"never\"}"
 
 /* ZeRO-0, 1, 2: 2 of the parameters; 3: 3, less the last unit, which is still there when its backward begins;
  * without resharding 2. All times (n - 1) / n. */
@@ -111,7 +111,7 @@ static void tensor_by_tensor(void)
     static const char *const FULL = ",\"global_batch\":8,\"recompute\":\"full\"";
     const double ring = 7.0 / 8;
     const Counted once = count(1, "", "\"data\":8,\"zero\":3", FULL,
-                               DEEPSPEED(",\"regathers_recompute\":false")),
+                               DEEPSPEED(",\"resharding\":\"after-forward\"")),
                   twice = count(1, "", "\"data\":8,\"zero\":3", FULL, DEEPSPEED());
     NEAR(once.up, ring * 2 * (3 * once.parameters - once.last_unit));
     NEAR(twice.up, ring * 2 * (4 * twice.parameters - 2 * twice.last_unit));
@@ -162,7 +162,7 @@ static void shapes_sent_ahead(void)
     NEAR(ahead.up, plain.up);
 }
 
-#define DEEPSPEED_PIPE(more) "{\"preset\":\"megatron-core\",\"p2p_blocking\":true" more "}"
+#define DEEPSPEED_PIPE(more) "{\"preset\":\"megatron-core\",\"p2p_waits\":\"as-asked\"" more "}"
 
 /* DeepSpeed's pipeline. Stages 0 and 2 of four are on rank 0, whose two forward messages are a quarter of the activation and
  * a gather of the rest each; its gradient to stage 1 is gathered there beside that stage's output: one quarter, twice

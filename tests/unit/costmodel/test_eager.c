@@ -161,9 +161,9 @@ static void kept_apart(void)
 {
     Spec spec = fixture_spec(1, false);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        spec.execution.framework.kernels.separate_projections = false;
+        spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_JOINED;
         const CostOps one = fixture_layer_ops(&spec, (CostPass)pass);
-        spec.execution.framework.kernels.separate_projections = true;
+        spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
         const CostOps apart = fixture_layer_ops(&spec, (CostPass)pass);
         double flops[2] = {0};
         int kernels[2] = {0};
@@ -204,9 +204,9 @@ static void kept_apart_takes_longer(void)
     spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        spec.execution.framework.kernels.separate_projections = false;
+        spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_JOINED;
         const double one_s = products_s(&spec, (CostPass)pass);
-        spec.execution.framework.kernels.separate_projections = true;
+        spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
         g_assert_cmpfloat(products_s(&spec, (CostPass)pass), >, one_s);
         g_assert_cmpfloat(products_s(&spec, (CostPass)pass), <, 1.2 * one_s);
     }
@@ -222,7 +222,8 @@ static void rowwise_sums_of_parts(void)
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     spec.execution.framework.kernels.rowwise_gemm_frac = 1;
     for (int apart = 0; apart < 2; apart++) {
-        spec.execution.framework.kernels.separate_projections = apart;
+        spec.execution.framework.kernels.projections =
+            apart ? SPEC_PROJECTIONS_SEPARATE : SPEC_PROJECTIONS_JOINED;
         spec.execution.framework.kernels.rowwise_long_gemm_frac = 1;
         const double even_s = products_s(&spec, COST_BACKWARD_INPUT);
         spec.execution.framework.kernels.rowwise_long_gemm_frac = 0.5;
@@ -248,7 +249,8 @@ static void parts_wait_for_their_sum(void)
     CostShape shape;
     double bytes[2];
     for (int apart = 0; apart < 2; apart++) {
-        spec.execution.framework.kernels.separate_projections = apart;
+        spec.execution.framework.kernels.projections =
+            apart ? SPEC_PROJECTIONS_SEPARATE : SPEC_PROJECTIONS_JOINED;
         cost_shape_init(&shape, &spec);
         bytes[apart] = cost_layer_activations(&shape, 0, 0).backward_temp_bytes;
     }
@@ -288,8 +290,8 @@ static void casts(void)
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
     g_assert_cmpfloat(fixture_moved(&ops, "weight cast"), ==, 0);
-    framework->kernels.transposes_after_cast =
-        true; /* copies for the weight gradient; "transpose" of what is gathered */
+    framework->kernels.casts =
+        SPEC_CASTS_TORCHAO; /* copies for the weight gradient; "transpose" of what is gathered */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
     g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==, 0);
@@ -327,8 +329,8 @@ static double maxima(const Spec *spec, CostPass pass)
 static void maxima_are_agreed(void)
 {
     Spec spec = fixture_spec(8, true);
-    spec.execution.framework.tensor.reduces_maximum = spec.execution.framework.kernels.separate_projections =
-        true;
+    spec.execution.framework.kernels.casts = SPEC_CASTS_TORCHAO;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 4);
@@ -354,10 +356,11 @@ static void gathers_each(void)
 {
     Spec spec = fixture_spec(4, false), apart = spec;
     const double whole = 2 * TOKENS * HIDDEN;
-    apart.execution.framework.tensor.gathers_each_projection = true;
     for (int split = 0; split < 2; split++) {
-        spec.execution.framework.kernels.separate_projections = split != 0;
-        apart.execution.framework.kernels.separate_projections = split != 0;
+        spec.execution.framework.kernels.projections =
+            split != 0 ? SPEC_PROJECTIONS_SEPARATE : SPEC_PROJECTIONS_JOINED;
+        apart.execution.framework.kernels.projections =
+            split != 0 ? SPEC_PROJECTIONS_SEPARATE_EXCHANGED : SPEC_PROJECTIONS_JOINED;
         const CostOps was[] = {fixture_layer_ops(&spec, COST_FORWARD),
                                fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT)},
                       is[] = {fixture_layer_ops(&apart, COST_FORWARD),
@@ -408,7 +411,7 @@ static void autocast(void)
 {
     Spec spec = fixture_spec(1, false);
     spec.execution.framework.kernels.norm = SPEC_NORM_KERNEL_EAGER;
-    spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
     const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
     spec.execution.framework.kernels.autocast = true;
     const double stream = TOKENS * HIDDEN, weights = HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN;
@@ -439,10 +442,11 @@ static void exchanged_apart(void)
 {
     Spec spec = fixture_spec(4, false);
     spec.parallel.sequence_parallel = 0;
-    spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
     double bytes[2], input[2];
     for (int on = 0; on < 2; on++) {
-        spec.execution.framework.tensor.gathers_each_projection = on;
+        spec.execution.framework.kernels.projections =
+            on ? SPEC_PROJECTIONS_SEPARATE_EXCHANGED : SPEC_PROJECTIONS_SEPARATE;
         const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT),
                       forward = fixture_layer_ops(&spec, COST_FORWARD);
         bytes[on] = 0;

@@ -78,7 +78,8 @@ static void attention_scales(void)
             g_autoptr(GError) error = NULL;
             load(mx == 1 ? "mxfp8" : "fp8-cs", ",\"attention_8bit\":true", spec, &error);
             g_assert_no_error(error);
-            spec->execution.framework.kernels.mxfp8_attention = has == 1;
+            spec->execution.framework.kernels.transformer_engine =
+                has == 1 ? SPEC_TE_SINCE_2_16 : SPEC_TE_BEFORE_2_16;
             CostShape shape;
             CostOps ops = {0};
             cost_shape_init(&shape, spec);

@@ -381,7 +381,8 @@ static void every_second_product(void)
     for (int apart = 0; apart < 2; apart++) {
         CostShape shape;
         CostGraph graph;
-        spec.execution.framework.kernels.separate_projections = apart;
+        spec.execution.framework.kernels.projections =
+            apart ? SPEC_PROJECTIONS_SEPARATE : SPEC_PROJECTIONS_JOINED;
         cost_shape_init(&shape, &spec);
         cost_graph_layer(&shape, 0, &graph);
         const CostOps *forward = &graph.pass[COST_FORWARD];
@@ -408,7 +409,7 @@ static void scattered_product(void)
         bool compiled, split, again;
     } cases[] = {{true, true, false}, {false, true, true}, {true, false, true}, {false, false, true}};
     Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_SELECTIVE_OP});
-    spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
     spec.parallel.context = 1, spec.parallel.tensor = 2;
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         CostShape shape;
@@ -438,7 +439,7 @@ static void products_never_kept(void)
     CostShape shape;
     CostGraph graph;
     guint seen = 0, kept = 0;
-    spec.execution.framework.kernels.separate_projections = true;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
     spec.parallel.context = spec.parallel.tensor = 1;
     spec.parallel.sequence_parallel = 0;
     spec.model.qk_norm = true;

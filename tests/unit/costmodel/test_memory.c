@@ -95,8 +95,7 @@ static void inputs(void)
                       ==, 2 * (16 - 4) * mib);
     /* 8-bit inputs of QKV and MLP, and of the MLP's way out (16,384 / 4 wide); a cast copy of attention's output */
     g_assert_cmpfloat(parts - layer_kept(peak, peak, fp8), ==, (2 + 2 + 8 - 2) * mib);
-    g_assert_cmpfloat(layer_kept(peak, fp8, "execution.framework.kernels.saves_unquantized_inputs=true"), ==,
-                      parts);
+    g_assert_cmpfloat(layer_kept(peak, fp8, "execution.framework.kernels.casts=torchao"), ==, parts);
     /* per-op recomputation: a compiler does not keep the MLP's last product, eager code does */
     const char *const per_op = "training.recompute={\"mode\":\"selective-op\"}";
     g_assert_cmpfloat(layer_kept(peak, per_op, "execution.compiled=false") -
@@ -406,7 +405,7 @@ static void passing_gradients(void)
 {
     const char *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                       *const sums = "training.gradient_dtype=fp32",
-                      *const within = "execution.framework.allocator.gradients_within_backward=true",
+                      *const within = "execution.framework.allocator.gradients=dropped-in-backward",
                       *const full = "training.recompute=full";
     OrrArena *arena = orr_arena_new();
     const Report whole = run_sets((const char *[]){both, sums, NULL}, arena),
@@ -432,7 +431,7 @@ static void passing_head_gradients(void)
         const char *const vocab = "model.vocab=512000", *const loss = "execution.framework.loss.kernel=fused",
                           *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                           *const sums = "training.gradient_dtype=fp32",
-                          *const within = "execution.framework.allocator.gradients_within_backward=true";
+                          *const within = "execution.framework.allocator.gradients=dropped-in-backward";
         const Report whole = run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, NULL}, arena),
                      passing =
                          run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, within, NULL}, arena);

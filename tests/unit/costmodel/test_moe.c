@@ -192,10 +192,10 @@ static void host(void)
     spec.parallel.data = 64;
     spec.execution.framework.host.kernel_host_s = 1e-3; /* so slow that only launches count */
     const double eager = layer_time(&spec).host_s;
-    spec.execution.framework.experts.grouped_experts = true;
+    spec.execution.framework.experts.expert_products = SPEC_EXPERT_PRODUCTS_GROUPED;
     g_assert_cmpfloat(layer_time(&spec).host_s, <,
                       eager - 2 * 255 * 0.9e-3); /* two products of 256 experts */
-    spec.execution.framework.experts.grouped_experts = false;
+    spec.execution.framework.experts.expert_products = SPEC_EXPERT_PRODUCTS_EACH;
     g_strlcpy(spec.execution.cuda_graph, "transformer_engine/['attn', 'moe_router']", SPEC_NAME_SIZE);
     const double router = layer_time(&spec).host_s;
     g_assert_cmpfloat(router, <, eager);
@@ -228,8 +228,8 @@ static void host(void)
     spec.parallel.tensor = 1;
     spec.parallel.data = 64;
     const CostTime behind = layer_time(&spec);
-    spec.execution.framework.host.launch_blocking =
-        true; /* then nothing of the launches hides behind kernels */
+    spec.execution.framework.host.waits =
+        SPEC_HOST_WAITS_KERNEL; /* then nothing of the launches hides behind kernels */
     CLOSE(layer_time(&spec).host_s - behind.host_s, cost_time_total_s(&behind) - behind.host_s, 1e-9);
     spec.execution.framework.host.kernel_host_s = 0;
     CLOSE(layer_time(&spec).host_s, 0, 0);
@@ -296,7 +296,7 @@ static void activation_inside_products(void)
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
     spec.cluster.accelerator.generation = *spec_generation("blackwell");
     spec.execution.framework.experts.pads_expert_rows = true;
-    spec.execution.framework.experts.fused_grouped_mlp = true;
+    spec.execution.framework.experts.expert_products = SPEC_EXPERT_PRODUCTS_FUSED;
     spec.execution.framework.kernels.fused_swiglu = true;
     static const struct {
         SpecPrecision precision;
@@ -324,7 +324,8 @@ static void paged_stash(void)
         SpecExecution *execution = &spec.execution;
         spec.cluster.accelerator.generation = *spec_generation("blackwell");
         spec.training.precision = SPEC_PRECISION_MXFP8;
-        execution->framework.experts.fused_grouped_mlp = off != 1;
+        execution->framework.experts.expert_products =
+            off != 1 ? SPEC_EXPERT_PRODUCTS_FUSED : SPEC_EXPERT_PRODUCTS_EACH;
         execution->framework.experts.paged_stash = off != 2;
         g_strlcpy(execution->cuda_graph, off == 3 ? "local/['attn']" : "full_iteration",
                   sizeof execution->cuda_graph);

@@ -37,7 +37,7 @@ static void no_sm_left(void)
         {"fused_mlp_free_sms=152", "training.precision=mxfp8",
          "execution.framework.experts.fused_mlp_free_sms: 152 of a GPU with 152 SMs; give at most 151"},
         {"fused_mlp_free_sms=152", "training.precision=bf16", NULL},
-        {"fused_mlp_free_sms=152", "execution.framework.experts.fused_grouped_mlp=false", NULL},
+        {"fused_mlp_free_sms=152", "execution.framework.experts.expert_products=each", NULL},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *free_sms = g_strconcat("execution.framework.experts.", cases[i].free_sms, NULL);
@@ -76,7 +76,7 @@ static void bytes_behind_products(void)
     CLOSE(product(&spec, COST_BACKWARD_INPUT, "experts out").u.gemm.fused_bytes,
           rows * f * (2 * (2 + both_casts) - 2), 1);
     CLOSE(product(&spec, COST_BACKWARD_INPUT, "experts in").u.gemm.fused_bytes, 0, 0);
-    load_spec("execution.framework.experts.fused_grouped_mlp=false", "execution.overlap=[]", &spec);
+    load_spec("execution.framework.experts.expert_products=each", "execution.overlap=[]", &spec);
     CLOSE(product(&spec, COST_FORWARD, "experts in").u.gemm.fused_bytes, 0, 0);
     g_assert_cmpint(product(&spec, COST_FORWARD, "experts in").u.gemm.free_sms, ==, 0);
 }

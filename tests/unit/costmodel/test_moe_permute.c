@@ -33,7 +33,8 @@ static void walks(void)
 {
     Spec spec = make_spec();
     for (int on = 0; on < 2; on++) {
-        spec.execution.framework.experts.permute_walks_experts = on == 1;
+        spec.execution.framework.kernels.transformer_engine =
+            on == 1 ? SPEC_TE_BEFORE_2_6 : SPEC_TE_BEFORE_2_12;
         for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
             CostShape shape;
             CostOps ops = {.count = 0};

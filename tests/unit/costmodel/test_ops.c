@@ -356,7 +356,8 @@ static void casts(void)
         Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
         spec.training.precision = recipes[i].precision;
         spec.cluster.accelerator.generation = *spec_generation(recipes[i].generation);
-        spec.execution.framework.kernels.fused_hadamard_cast = recipes[i].fused;
+        spec.execution.framework.kernels.transformer_engine =
+            recipes[i].fused ? SPEC_TE_BEFORE_2_16 : SPEC_TE_BEFORE_2_14;
         const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD),
                       back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                       weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
@@ -384,10 +385,10 @@ static void ordered_scales(void)
         spec.cluster.accelerator.generation = *spec_generation("blackwell");
         double before[COST_PASS_COUNT], after[COST_PASS_COUNT];
         for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-            spec.execution.framework.kernels.casts_order_scales = false;
+            spec.execution.framework.kernels.transformer_engine = SPEC_TE_BEFORE_2_12;
             CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);
             before[pass] = move_bytes(&ops, "scales");
-            spec.execution.framework.kernels.casts_order_scales = true;
+            spec.execution.framework.kernels.transformer_engine = SPEC_TE_BEFORE_2_14;
             ops = fixture_layer_ops(&spec, (CostPass)pass);
             after[pass] = move_bytes(&ops, "scales");
             g_assert_true(tensor == 1 || (after[pass] <= before[pass] && after[pass] >= before[pass]));

@@ -58,7 +58,7 @@ static void pieces_of_products(void)
     tensor->keeps_gathered_input = true;
     tensor->tensor_layout_copies = 1;
     tensor->tensor_gather_8bit = true;
-    tensor->chunked_tensor_overlap = true;
+    tensor->tensor_overlap = SPEC_TENSOR_PIECES;
     tensor->overlap_tensor_backward = false;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     static const struct {
@@ -72,7 +72,7 @@ static void pieces_of_products(void)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         spec.training.precision = cases[i].precision;
         for (int sums = 0; sums < 2; sums++) {
-            tensor->sums_pieces = sums == 1;
+            tensor->tensor_overlap = sums == 1 ? SPEC_TENSOR_SUMMED_PIECES : SPEC_TENSOR_PIECES;
             const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
                           input = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                           weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
@@ -127,7 +127,7 @@ static void scales_of_gathered_tensors(void)
     const double elements = 8192.0 * 4096;
     spec.execution.framework.tensor.keeps_gathered_input = true;
     spec.execution.framework.tensor.tensor_gather_8bit = true;
-    spec.execution.framework.tensor.chunked_tensor_overlap = true;
+    spec.execution.framework.tensor.tensor_overlap = SPEC_TENSOR_PIECES;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     static const struct {
         SpecPrecision precision;
@@ -167,7 +167,7 @@ static void scales_of_gathered_tensors(void)
         }
     }
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
-    spec.execution.framework.tensor.reduces_maximum = true; /* of every cast, and of each once */
+    spec.execution.framework.kernels.casts = SPEC_CASTS_TORCHAO; /* of every cast, and of each once */
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
 }
@@ -229,8 +229,7 @@ static void own_part_hides_gathers(void)
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
     spec.execution.framework.kernels.attention_speed_frac = 1;
-    spec.execution.framework.tensor.chunked_tensor_overlap = false;
-    spec.execution.framework.tensor.local_chunk_gemms = true;
+    spec.execution.framework.tensor.tensor_overlap = SPEC_TENSOR_OWN_PRODUCTS;
     spec.training.sequence_length = 16384;
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
         const CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);
@@ -257,8 +256,8 @@ static void pieces_of_parts(void)
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
     spec.execution.framework.kernels.attention_speed_frac = 1;
-    spec.execution.framework.kernels.separate_projections = true;
-    spec.execution.framework.tensor.chunked_tensor_overlap = true;
+    spec.execution.framework.kernels.projections = SPEC_PROJECTIONS_SEPARATE;
+    spec.execution.framework.tensor.tensor_overlap = SPEC_TENSOR_PIECES;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     spec.model.kv_heads = 4; /* one on each rank */
     spec.training.sequence_length = 16384;

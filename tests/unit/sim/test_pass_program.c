@@ -45,6 +45,7 @@ static void other_software(GPtrArray *sets, void *data)
                                              "meta-llama3"};
     static const char *const OVERLAPS[] = {"[]", "[\"tensor\"]", "[\"grad_reduce\",\"tensor\",\"pipeline\"]"};
     static const char *const RECOMPUTE[] = {"\"none\"", "\"selective\"", "\"full\""};
+    static const char *const WAITS[] = {"each-kernel", "none"};
     static const char *const TRUTHS[] = {"true", "false"};
     const Count *count = data;
     GRand *random = count->random;
@@ -53,8 +54,8 @@ static void other_software(GPtrArray *sets, void *data)
     g_ptr_array_add(sets, g_strdup_printf("training.recompute=%s", PICK(random, RECOMPUTE)));
     g_ptr_array_add(sets, g_strdup_printf("execution.framework.host.kernel_host_s=%g",
                                           g_rand_int_range(random, 0, 4) * 5e-6));
-    g_ptr_array_add(sets,
-                    g_strdup_printf("execution.framework.host.launch_blocking=%s", PICK(random, TRUTHS)));
+    g_ptr_array_add(sets, g_strdup_printf("execution.framework.host.waits=%s", PICK(random, WAITS)));
+    /* two old keys, so that torchtitan's pieces stay as it cuts them */
     g_ptr_array_add(
         sets, g_strdup_printf("execution.framework.tensor.chunked_tensor_overlap=%s", PICK(random, TRUTHS)));
     g_ptr_array_add(sets,

@@ -21,7 +21,7 @@
     "{\"model\":\"%s\",\"cluster\":{\"preset\":\"dgx-b200\",\"nodes\":1},"                                   \
     "\"training\":{\"sequence_length\":4096,\"global_batch\":64,\"precision\":\"mxfp8\"},"                   \
     "\"parallel\":{\"expert\":8},\"execution\":{\"framework\":{\"preset\":\"%s\","                           \
-    "\"experts\":{\"fused_grouped_mlp\":true}},\"attention\":\"cudnn\"}}"
+    "\"experts\":{\"expert_products\":\"fused\"}},\"attention\":\"cudnn\"}}"
 
 static bool load(const char *text, const char *const *sets, Spec *ret_spec, GError **error)
 {

@@ -76,7 +76,7 @@ static void one_wafer(void)
  * costs something, and all of them together are what a recipe without them lacks. */
 static void ten_billion(void)
 {
-    static const char *const off[] = {"execution.framework.optimizer.host_gradient_waits=false",
+    static const char *const off[] = {"execution.framework.optimizer.host_gradients=as-made",
                                       "execution.framework.optimizer.host_gradient_check_bytes=0",
                                       "execution.framework.optimizer.host_weight_bytes=0",
                                       "execution.framework.kernels.fused_softmax=true"};

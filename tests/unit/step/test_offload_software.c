@@ -21,7 +21,7 @@ static void other_hosts(void)
                                    0.02 * own * 34 / memory);
     g_assert_cmpfloat_with_epsilon((double)megatron.part_ps[SIM_PART_OFFLOAD] * 1e-12, copies, 0.02 * copies);
     const Report beside =
-        report_of(text, SETS("execution.framework.optimizer.host_gradients_at_step=false"), arena);
+        report_of(text, SETS("execution.framework.optimizer.host_gradients=as-made"), arena);
     g_assert_cmpint(beside.step_ps, <, megatron.step_ps);
     g_assert_cmpfloat(beside.stages[0].gradients_bytes, <=, megatron.stages[0].gradients_bytes);
     const char *const fsdp[] = {"execution.framework=torchtitan", "parallel.zero=3",
@@ -196,7 +196,7 @@ static void cleared_gradients(void)
         "\"execution\":{\"framework\":\"pytorch-fsdp2\"}}";
     static const char longer[] = "training.sequence_length=2048", more[] = "training.micro_batch=4",
                       batch[] = "training.global_batch=4",
-                      kept[] = "execution.framework.allocator.clears_gradients=false";
+                      kept[] = "execution.framework.allocator.gradients=kept";
     OrrArena *arena = orr_arena_new();
     const Report brief = report_of(text, NULL, arena),
                  wide = report_of(text, SETS(longer, more, batch), arena),

@@ -81,9 +81,8 @@ static void prefetch(void)
 static void reshard(void)
 {
     const Ran again =
-                  RUN("execution.overlap=[]", "execution.framework.data_parallel.reshard_after_forward=true"),
-              kept = RUN("execution.overlap=[]",
-                         "execution.framework.data_parallel.reshard_after_forward=false");
+                  RUN("execution.overlap=[]", "execution.framework.data_parallel.resharding=after-forward"),
+              kept = RUN("execution.overlap=[]", "execution.framework.data_parallel.resharding=never");
     g_assert_cmpfloat(kept.exposed_s, <, again.exposed_s);
     g_assert_cmpfloat(kept.weights, >, 3 * again.weights);
 }
@@ -347,7 +346,7 @@ static void broadcasts(void)
 static void clipping(void)
 {
     const Ran clipped = RUN("parallel.zero=1"),
-              free = RUN("parallel.zero=1", "execution.framework.optimizer.grad_norm_clip=false");
+              free = RUN("parallel.zero=1", "execution.framework.optimizer.grad_norm=none");
     g_assert_cmpfloat(clipped.step_s, >, free.step_s);
     g_assert_cmpfloat(clipped.peak, ==, free.peak);
 }
@@ -366,7 +365,7 @@ static void buckets(void)
 static void hook_buckets(void)
 {
     static const char *const FRAMEWORK = "execution.framework=nanotron",
-                             *const KEEPS = "execution.framework.allocator.gradients_within_backward=false";
+                             *const KEEPS = "execution.framework.allocator.gradients=kept";
     const Ran zero = RUN(FRAMEWORK, KEEPS, "parallel.zero=0"), one = RUN(FRAMEWORK, KEEPS, "parallel.zero=1"),
               alone = RUN(FRAMEWORK, KEEPS, "parallel.zero=0", "parallel.tensor=8", "parallel.pipeline=4"),
               within = RUN(FRAMEWORK, "parallel.zero=0");

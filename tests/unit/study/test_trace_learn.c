@@ -60,8 +60,8 @@ static void test_own(void)
     for (gsize i = 0; i < G_N_ELEMENTS(examples); i++) {
         Run *run = run_example(examples[i], NULL, &spans);
         const TraceLearned learned = learn(trace_of(run->spec), run->spec);
-        g_assert_cmpfloat(fabs(learned.learned.products_excess_frac), <, 1e-9);
-        g_assert_cmpfloat(fabs(learned.learned.all_gather_excess_frac), <, 1e-9);
+        g_assert_cmpfloat(fabs(learned.learned.excess_frac[SPEC_LEARNED_PRODUCTS]), <, 1e-9);
+        g_assert_cmpfloat(fabs(learned.learned.excess_frac[SPEC_LEARNED_ALL_GATHER]), <, 1e-9);
         const double before_s = step_s(run->spec);
         use(&learned, run->spec);
         g_assert_cmpfloat_with_epsilon(step_s(run->spec), before_s, 1e-9 * before_s);
@@ -91,7 +91,7 @@ static void test_other_sizes(void)
     g_autofree Spec *other = g_memdup2(run->spec, sizeof(Spec));
     perturb(other);
     const TraceLearned learned = learn(trace_of(other), run->spec);
-    g_assert_cmpfloat(learned.learned.attention_excess_frac, >, 0.2);
+    g_assert_cmpfloat(learned.learned.excess_frac[SPEC_LEARNED_ATTENTION], >, 0.2);
     g_assert_cmpfloat(learned.kernel_gap_s, >, 3e-6);
     g_assert_cmpfloat_with_epsilon(learned.step_overhead_s, 0.02, 0.001);
     g_assert_cmpfloat(learned.before_s, <, 0.9 * learned.measured_s);
@@ -120,24 +120,23 @@ static void test_factors(void)
 {
     static const struct {
         const char *example;
-        size_t offset;
+        SpecLearnedClass kind;
     } cases[] = {
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, products_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, attention_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, norms_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, elementwise_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, optimizer_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, all_gather_excess_frac)},
-        {"fsdp_8b_8h100", offsetof(SpecRecipeLearned, reduce_scatter_excess_frac)},
-        {"gpt3-175b-interleaved", offsetof(SpecRecipeLearned, all_reduce_excess_frac)},
-        {"gpt3-175b-interleaved", offsetof(SpecRecipeLearned, send_receive_excess_frac)},
-        {"moe-by-layer", offsetof(SpecRecipeLearned, all_to_all_excess_frac)},
+        {"fsdp_8b_8h100", SPEC_LEARNED_PRODUCTS},
+        {"fsdp_8b_8h100", SPEC_LEARNED_ATTENTION},
+        {"fsdp_8b_8h100", SPEC_LEARNED_NORMS},
+        {"fsdp_8b_8h100", SPEC_LEARNED_ELEMENTWISE},
+        {"fsdp_8b_8h100", SPEC_LEARNED_OPTIMIZER},
+        {"fsdp_8b_8h100", SPEC_LEARNED_ALL_GATHER},
+        {"fsdp_8b_8h100", SPEC_LEARNED_REDUCE_SCATTER},
+        {"gpt3-175b-interleaved", SPEC_LEARNED_ALL_REDUCE},
+        {"gpt3-175b-interleaved", SPEC_LEARNED_SEND_RECEIVE},
+        {"moe-by-layer", SPEC_LEARNED_ALL_TO_ALL},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Run *run = run_example(cases[i].example, NULL, &spans);
         const double plain_s = step_s(run->spec);
-        double *excess =
-            (double *)(gpointer)((char *)&run->spec->execution.framework.learned + cases[i].offset);
+        double *excess = &run->spec->execution.framework.learned.excess_frac[cases[i].kind];
         *excess = 1;
         const double slow_s = step_s(run->spec);
         *excess = -0.5;
@@ -152,7 +151,7 @@ static void test_factors(void)
 static void test_profile(void)
 {
     const TraceLearned learned = {
-        .learned = {.products_excess_frac = 0.25}, .kernel_gap_s = 2e-6, .measured_s = 1};
+        .learned = {.excess_frac[SPEC_LEARNED_PRODUCTS] = 0.25}, .kernel_gap_s = 2e-6, .measured_s = 1};
     static const char text[] = "[\"torchtitan\",{\"preset\":\"deepspeed\",\"host\":{\"kernel_host_s\":3}}]";
     OrrJsonDoc *bases = orr_json_parse(text, strlen(text), "bases", NULL);
     const OrrJson *base = orr_json_first(orr_json_root(bases));
@@ -162,9 +161,10 @@ static void test_profile(void)
         OrrJsonDoc *doc = orr_json_parse(out->str, out->len, "profile", NULL);
         const OrrJson *root = orr_json_root(doc), *host = orr_json_member(root, "host");
         g_assert_cmpstr(orr_json_text_of(root, "preset", ""), ==, i == 0 ? "torchtitan" : "deepspeed");
-        g_assert_cmpfloat(orr_json_number_of(orr_json_member(root, "learned"), "products_excess_frac", 0), ==,
-                          0.25);
-        g_assert_null(orr_json_member(orr_json_member(root, "learned"), "norms_excess_frac"));
+        const OrrJson *only = orr_json_first(orr_json_member(root, "learned"));
+        g_assert_cmpstr(orr_json_text_of(only, "class", ""), ==, "products");
+        g_assert_cmpfloat(orr_json_number_of(only, "excess_frac", 0), ==, 0.25);
+        g_assert_null(orr_json_next(only));
         g_assert_cmpfloat(orr_json_number_of(host, "kernel_gap_s", 0), ==, 2e-6);
         g_assert_cmpfloat(orr_json_number_of(host, "kernel_host_s", 0), ==, i == 0 ? 0 : 3);
         orr_json_free(doc);
