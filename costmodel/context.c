@@ -40,11 +40,6 @@ CostContextPlan cost_context_plan(const CostShape *shape)
     return plan;
 }
 
-double cost_context_imbalance(SpecContextMode mode, int context, bool causal)
-{
-    return causal && mode == SPEC_CONTEXT_RING_NAIVE ? (2.0 * context - 1) / context : 1;
-}
-
 double cost_context_rank_work(SpecContextMode mode, int context, bool causal, double tokens, int rank)
 {
     const double own = tokens / context;

@@ -27,9 +27,6 @@ typedef struct CostContextPlan {
 
 CostContextPlan cost_context_plan(const CostShape *shape);
 
-/* Pairs (query, key) of the busiest rank over the mean: contiguous pieces (2 cp - 1) / cp, else 1. */
-double cost_context_imbalance(SpecContextMode mode, int context, bool causal);
-
 /* Pairs of context rank `rank` over the mean, of one causal sequence of `tokens`: contiguous pieces (2 rank + 1) / cp; every
  * cp-th token c = tokens / cp of them: c (rank + 1) + cp c (c - 1) / 2 pairs; zig-zag and split heads 1. */
 double cost_context_rank_work(SpecContextMode mode, int context, bool causal, double tokens, int rank);

@@ -3,13 +3,6 @@
 
 #include "program/servers_state.h"
 
-double sim_servers_optimum_s(int workers, int servers, double bytes, double bytes_per_s)
-{
-    const double n = workers, k = servers;
-    return workers < 2 && servers == 0 ? 0
-                                       : 2 * n * (n - 1) * bytes / ((n * n + k * n - 2 * k) * bytes_per_s);
-}
-
 void sim_servers_placement(int workers, int servers, double *ret_worker_frac, double *ret_server_frac)
 {
     const double n = workers, k = MIN(servers, workers), all = n * n + k * n - 2 * k;

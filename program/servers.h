@@ -123,10 +123,8 @@ typedef struct SimServerResult {
 /* Runs to the end. Fails (ORR_ERROR_INPUT) on times that the clock cannot hold. */
 bool sim_servers_run(const SimServerPlan *plan, OrrArena *arena, SimServerResult *ret_result, GError **error);
 
-/* What n GPU machines and k CPU machines with equal NICs take at least to push and pull M bytes each, both directions busy
- * throughout: t = 2 n (n - 1) M / ((n^2 + k n - 2 k) B), 0 <= k <= n. Source: [JiangBytePS2020] theorem 1 */
-double sim_servers_optimum_s(int workers, int servers, double bytes, double bytes_per_s);
-/* Its parts of M on each GPU machine and on each CPU machine. */
+/* Parts of M bytes on each of n GPU machines and on each of k <= n CPU machines by which all take least to push and pull them.
+ * Source: [JiangBytePS2020] theorem 1 */
 void sim_servers_placement(int workers, int servers, double *ret_worker_frac, double *ret_server_frac);
 
 #endif

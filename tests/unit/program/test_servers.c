@@ -15,6 +15,15 @@ typedef struct Case {
     SimServerPlan plan;
 } Case;
 
+/* What n GPU machines and k CPU machines with equal NICs take at least to push and pull M bytes each, both directions busy
+ * throughout: t = 2 n (n - 1) M / ((n^2 + k n - 2 k) B), 0 <= k <= n. Source: [JiangBytePS2020] theorem 1 */
+static double optimum_s(int workers, int servers, double bytes, double bytes_per_s)
+{
+    const double n = workers, k = servers;
+    return workers < 2 && servers == 0 ? 0
+                                       : 2 * n * (n - 1) * bytes / ((n * n + k * n - 2 * k) * bytes_per_s);
+}
+
 static int64_t ps(double seconds)
 {
     return (int64_t)llround(seconds * 1e12);
@@ -204,7 +213,7 @@ static void test_byteps(void)
         const Case c = placed(8, rows[i].servers, 3000);
         sim_servers_placement(8, rows[i].servers, &own, &cpu);
         g_assert_cmpfloat_with_epsilon(8 * own + rows[i].servers * cpu, 1, 1e-12);
-        g_assert_cmpfloat_with_epsilon(sim_servers_optimum_s(8, rows[i].servers, GB, GB), rows[i].time,
+        g_assert_cmpfloat_with_epsilon(optimum_s(8, rows[i].servers, GB, GB), rows[i].time,
                                        1e-12);
         const double seconds = (double)run(&c).step_ps * 1e-12;
         g_test_message("k = %d: %.4f against %.4f", rows[i].servers, seconds, rows[i].time);
