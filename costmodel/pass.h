@@ -22,6 +22,9 @@ typedef enum {
     COST_RECOMPUTE_OP_COUNT
 } CostRecomputeExtent;
 
+/* How much is recomputed of layer `from` of a model stage of `layers`, counted from 0; returns the first behind it of which
+ * more or less is. */
+int cost_recompute_run(const SpecRecompute *recompute, int from, int layers, CostRecomputeExtent *ret_extent);
 /* How much of this layer is recomputed: `layer_in_stage` counts from 0 within its model stage. */
 CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);
 /* COST_RECOMPUTE_OP_SOME: whether `ops->op[index]` of the forward list runs again. */

@@ -1,21 +1,36 @@
 /* costmodel/recompute.c - what recomputation runs again: how much of a layer, and which ops of its forward. See pass.h. */
 #include "costmodel/pass.h"
 
-CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
+int cost_recompute_run(const SpecRecompute *recompute, int from, int layers, CostRecomputeExtent *ret_extent)
 {
-    const SpecRecompute *recompute = &spec->training.recompute;
-    const int every = recompute->every_n_layers > 1 ? recompute->every_n_layers : 1;
+    const int every = MAX(1, recompute->every_n_layers), next = from - from % every + every;
+    int until = layers;
+    bool all = true;
+    *ret_extent = COST_RECOMPUTE_OP_SOME;
     switch (recompute->mode) {
     case SPEC_RECOMPUTE_NONE:
-        return COST_RECOMPUTE_OP_NONE;
+        all = false;
+        break;
     case SPEC_RECOMPUTE_FULL:
-        return recompute->layers == 0 || layer_in_stage < recompute->layers ? COST_RECOMPUTE_OP_ALL
-                                                                            : COST_RECOMPUTE_OP_NONE;
+        all = recompute->layers == 0 || from < recompute->layers;
+        until = all && recompute->layers > 0 ? recompute->layers : layers;
+        break;
     case SPEC_RECOMPUTE_SELECTIVE_LAYER:
-        return layer_in_stage % every == 0 ? COST_RECOMPUTE_OP_ALL : COST_RECOMPUTE_OP_NONE;
+        all = from % every == 0;
+        until = every == 1 ? layers : all ? from + 1 : next;
+        break;
     default:
-        return COST_RECOMPUTE_OP_SOME;
+        return layers;
     }
+    *ret_extent = all ? COST_RECOMPUTE_OP_ALL : COST_RECOMPUTE_OP_NONE;
+    return MIN(until, layers);
+}
+
+CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
+{
+    CostRecomputeExtent extent;
+    cost_recompute_run(&spec->training.recompute, layer_in_stage, layer_in_stage + 1, &extent);
+    return extent;
 }
 
 static bool scatters(const CostOps *ops, int index)

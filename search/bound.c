@@ -236,23 +236,13 @@ static int64_t stage_recompute_ps(const SearchWorker *worker, int stage, const S
                                   int64_t *const *sums)
 {
     const int from = worker->partition->first[stage], to = worker->partition->first[stage + 1];
-    const int64_t *all = sums[SEARCH_RECOMPUTED_ALL], *some = sums[SEARCH_RECOMPUTED_SOME];
     int64_t sum_ps = 0;
-    switch (recompute->mode) {
-    case SPEC_RECOMPUTE_NONE:
-        return 0;
-    case SPEC_RECOMPUTE_FULL:
-        return all[recompute->layers == 0 ? to : MIN(to, from + recompute->layers)] - all[from];
-    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
-        for (int layer = from; layer < to; layer += MAX(1, recompute->every_n_layers))
-            sum_ps += all[layer + 1] - all[layer];
-        return sum_ps;
-    case SPEC_RECOMPUTE_SELECTIVE_OP:
-        some = sums[SEARCH_RECOMPUTED_OP];
-        return some[to] - some[from];
-    default:
-        return some[to] - some[from];
+    SearchRecomputed again;
+    for (int at = from, until = from; at < to; at = until) {
+        until = from + search_recomputed_run(recompute, at - from, to - from, &again);
+        sum_ps += again == SEARCH_RECOMPUTED_NONE ? 0 : sums[again][until] - sums[again][at];
     }
+    return sum_ps;
 }
 
 static const StepPiece *end_of(const SearchWorker *worker, int stage)

@@ -6,21 +6,6 @@
  */
 #include "search/bound_parts.h"
 
-static SearchRecomputed recomputed_of(SpecRecomputeMode mode)
-{
-    switch (mode) {
-    case SPEC_RECOMPUTE_NONE:
-        return SEARCH_RECOMPUTED_NONE;
-    case SPEC_RECOMPUTE_FULL:
-    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
-        return SEARCH_RECOMPUTED_ALL;
-    case SPEC_RECOMPUTE_SELECTIVE_OP:
-        return SEARCH_RECOMPUTED_OP;
-    default:
-        return SEARCH_RECOMPUTED_SOME;
-    }
-}
-
 static void add_layers(const SearchCosts *costs, SearchRecomputed again, int from, int to,
                        SearchActivations *kept)
 {
@@ -55,16 +40,6 @@ static void take_out(const SearchCosts *costs, SearchRecomputed again, int from,
     kept->late -= gone.late;
 }
 
-static SearchRecomputed recomputed_at(const SpecRecompute *recompute, int index)
-{
-    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0)
-        return index < recompute->layers ? SEARCH_RECOMPUTED_ALL : SEARCH_RECOMPUTED_NONE;
-    if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
-        return index % MAX(1, recompute->every_n_layers) == 0 ? SEARCH_RECOMPUTED_ALL
-                                                              : SEARCH_RECOMPUTED_NONE;
-    return recomputed_of(recompute->mode);
-}
-
 SearchActivations search_activations(const SearchWorker *worker, int stage, const SpecRecompute *recompute)
 {
     const SearchCosts *costs = search_costs_of(worker, stage);
@@ -73,20 +48,15 @@ SearchActivations search_activations(const SearchWorker *worker, int stage, cons
     SearchActivations kept = {0};
     if (stage == 0)
         add_end(&costs->first, false, &kept);
-    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0) {
-        const int until = MIN(from + recompute->layers, to);
-        add_layers(costs, SEARCH_RECOMPUTED_ALL, from, until, &kept);
-        add_layers(costs, SEARCH_RECOMPUTED_NONE, until, to, &kept);
-    } else if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER) {
-        const int every = MAX(1, recompute->every_n_layers);
-        for (int layer = from; layer < to; layer++)
-            add_layers(costs, (layer - from) % every == 0 ? SEARCH_RECOMPUTED_ALL : SEARCH_RECOMPUTED_NONE,
-                       layer, layer + 1, &kept);
-    } else {
-        add_layers(costs, recomputed_of(recompute->mode), from, to, &kept);
+    SearchRecomputed again;
+    for (int at = from, until = from; at < to; at = until) {
+        until = from + search_recomputed_run(recompute, at - from, to - from, &again);
+        add_layers(costs, again, at, until, &kept);
     }
-    for (int i = 0; i < gone; i++)
-        take_out(costs, recomputed_at(recompute, i), from + i, from + i + 1, &kept);
+    for (int at = from, until = from; at < from + gone; at = until) {
+        until = from + search_recomputed_run(recompute, at - from, gone, &again);
+        take_out(costs, again, at, until, &kept);
+    }
     if (stage + 1 == worker->stages)
         add_end(&costs->last, true, &kept);
     return kept;

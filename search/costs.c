@@ -4,10 +4,22 @@
 #include <string.h>
 
 #include "base/crew.h"
+#include "costmodel/pass.h"
 #include "search/axes.h"
 #include "search/hardware.h"
 #include "search/probe.h"
 #include "search/space_parts.h"
+
+int search_recomputed_run(const SpecRecompute *recompute, int from, int layers, SearchRecomputed *ret_again)
+{
+    CostRecomputeExtent extent;
+    const int until = cost_recompute_run(recompute, from, layers, &extent);
+    *ret_again = extent == COST_RECOMPUTE_OP_NONE                 ? SEARCH_RECOMPUTED_NONE
+                 : extent == COST_RECOMPUTE_OP_ALL                ? SEARCH_RECOMPUTED_ALL
+                 : recompute->mode == SPEC_RECOMPUTE_SELECTIVE_OP ? SEARCH_RECOMPUTED_OP
+                                                                  : SEARCH_RECOMPUTED_SOME;
+    return until;
+}
 
 /* A table as it is kept: layers that cost the same share a row. */
 struct SearchTable {

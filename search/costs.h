@@ -20,6 +20,9 @@ typedef enum {
     SEARCH_RECOMPUTED_COUNT
 } SearchRecomputed;
 
+/* What runs again of layer `from` of a stage of `layers`; returns the first behind it of which something else does. */
+int search_recomputed_run(const SpecRecompute *recompute, int from, int layers, SearchRecomputed *ret_again);
+
 typedef struct SearchTimeSplits { /* prefix sums [layers + 1] */
     int64_t *exchange_ps, *kernels_ps;
 } SearchTimeSplits;
