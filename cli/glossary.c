@@ -56,7 +56,7 @@ static const struct {
      ""},
     {"cluster scheduler", "gavel gandiva gandiva-fair lucid fgd pollux sia",
      "Who decides which job runs where. 'orrery jobs' has policies that are nearest to the published ones: "
-     "Gavel runs each job where it is fastest (fastest); Lucid and Gandiva put several on a GPU (packing); "
+     "Gavel runs each job where it is fastest (fastest). Lucid and Gandiva put several on a GPU (packing); "
      "Pollux and Sia change a job's GPUs (adaptive). Neither trades of shares (Gandiva_fair), nor "
      "fragmentation "
      "(FGD), nor batches that change (Pollux) are simulated.",

@@ -213,8 +213,7 @@ static void test_byteps(void)
         const Case c = placed(8, rows[i].servers, 3000);
         sim_servers_placement(8, rows[i].servers, &own, &cpu);
         g_assert_cmpfloat_with_epsilon(8 * own + rows[i].servers * cpu, 1, 1e-12);
-        g_assert_cmpfloat_with_epsilon(optimum_s(8, rows[i].servers, GB, GB), rows[i].time,
-                                       1e-12);
+        g_assert_cmpfloat_with_epsilon(optimum_s(8, rows[i].servers, GB, GB), rows[i].time, 1e-12);
         const double seconds = (double)run(&c).step_ps * 1e-12;
         g_test_message("k = %d: %.4f against %.4f", rows[i].servers, seconds, rows[i].time);
         g_assert_cmpfloat(seconds, >=, rows[i].time * (1 - 2e-3));
