@@ -84,7 +84,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plan' -l memory-reserve -x -d
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l accelerator -x -d 'these GPUs side by side, each in its reference node, with the price of a GPU-hour'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l cluster -x -d 'these clusters side by side, with the price of a GPU-hour'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l framework -x -d 'these training programs side by side, on each machine, each with its own defaults'
-complete -c orrery -n '__fish_seen_subcommand_from plan' -l machines -r -d 'a path or a shipped name: machines side by side, each with its cluster, framework, region and terms of payment (docs/PLANNING.md)'
+complete -c orrery -n '__fish_seen_subcommand_from plan' -l machines -r -d 'machines side by side, each with its cluster, framework, region and terms of payment (docs/PLANNING.md)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l whole-racks -d 'rent, power and pay whole racks of cluster.rack_gpus GPUs'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l textbook-rate -x -d 'what the textbook estimate assumes that one GPU achieves (default: half of its dense peak)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l parameters -x -d 'parameters of the textbook estimate, as in 175e9 (default: counted from the model)'
