@@ -64,10 +64,11 @@ static const SpecField kernels_fields[] = {
                   "Speed of row-wise fp8 over tensor-wise fp8 for products with an inner dimension of at "
                   "least 16,384 (weight gradients)."),
     SPEC_F_WORD(SpecRecipeKernels, casts, &spec_words_casts, "\"transformer-engine\"", 0,
-                "Whose casts to 8 bits run. transformer-engine: a cast writes what products want transposed, "
+                "Names the library of the casts to 8 bits. transformer-engine: a cast writes what products "
+                "want transposed, "
                 "and a linear layer keeps its input as cast. torchao: before Blackwell copies after the cast "
-                "transpose, weights too; a linear layer keeps its input in 16 bits; tensor ranks all-reduce "
-                "the maximum of each tensor that is scaled as a whole."),
+                "transpose, weights too; a linear layer keeps its input in 16 bits. There tensor ranks "
+                "all-reduce the maximum of each tensor that is scaled as a whole."),
     SPEC_F_WORD(SpecRecipeKernels, gradient_sum, &spec_words_gradient_sum, "\"in-product\"", 0,
                 "What adds a weight's gradient to earlier micro-batches'. in-product: its product. pass: a "
                 "pass of its own. widened-pass: a pass behind a cast of 16-bit gradients to fp32."),

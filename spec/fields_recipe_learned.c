@@ -19,8 +19,9 @@ static const SpecField entry_fields[] = {
      .offset = offsetof(Entry, kind),
      .words = &spec_words_learned,
      .flags = SPEC_FIELD_REQUIRED,
-     .help = "Whose time: a class of kernels, a collective, or messages between stages (send-receive). "
-             "elementwise: kernels of a layer that only move bytes."},
+     .help =
+         "Names what was timed: a class of kernels, a collective, or messages between stages (send-receive). "
+         "elementwise: kernels of a layer that only move bytes."},
     SPEC_F_DOUBLE(Entry, excess_frac, ORR_UNIT_FRAC, LEAST_EXCESS, MOST_EXCESS, NULL, SPEC_FIELD_REQUIRED,
                   "Time beyond what the model predicts, as a share of it. 0.05 is 5 % longer."),
 };

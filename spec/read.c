@@ -192,7 +192,8 @@ bool spec_read_number(const SpecReadContext *context, const SpecField *field, co
     }
     if (!(value >= field->min && value <= field->max) || (value > 0 && value < least_rate(field->unit))) {
         SpecField above = *field;
-        above.min = fmax(field->min, least_rate(field->unit));
+        if (least_rate(field->unit) > 0)
+            above.min = fmax(field->min, least_rate(field->unit));
         g_autofree char *range = number_range(&above), *meant = nearest_unit(field->unit, node, value);
         return spec_read_fail(context, node, error, "is out of range%s; %s", meant, range);
     }

@@ -195,7 +195,7 @@ PAGES = {
         (r"8B on MI355X is ([-+0-9]+) %", errors("mlperf-v5.1-8b-mi355x-8-fp8-amd")),
         (r"NeMo 23\.04 \(one row, ([-+0-9]+) %\)", errors("mlperf-v3.0-gpt3-h100-3584-cw"))],
     "mosaic_mpt": [
-        (r"70B on 64 of them \(([-+0-9]+) %\), and on 80 GB 30B with 8,192 tokens ([-+0-9]+) %",
+        (r"70B on 64 of them \(([-+0-9]+) %\)\. On 80 GB it is 30B with 8,192 tokens \(([-+0-9]+) %",
          errors("mpt-70b-s2048-64xa100_40gb-bf16-mb2-gbs128", "mpt-30b-s8192-8xa100_80gb-amp_bf16-mb1-gbs168"))],
     "mt_nlg": [(r"With 1 the error is ([-+0-9]+) to ([-+0-9]+) %", extremes("mtnlg-"))],
     "nanotron_playbook": [

@@ -339,49 +339,6 @@ static void test_tiers(void)
     }
 }
 
-/* The drill of docs/ARCHITECTURE.md: a tier, a kind of memory in it, a stream for each direction, and ops on these. */
-static void test_row_of_a_tier(void)
-{
-    enum { POOLED = SIM_MEM_COUNT, CXL = SIM_TIER_COUNT, TO_CXL = SIM_STREAM_COUNT, FROM_CXL };
-    static const SimMemDelta MEMS[] = {{.start_bytes = {[POOLED] = 60}}, {.end_bytes = {[POOLED] = -60}}};
-    SimTier tiers[CXL + 1];
-    SimMemKind kinds[POOLED + 1];
-    SimStreamRow streams[FROM_CXL + 1];
-    memcpy(tiers, sim_standard_tiers(NULL), sizeof *tiers * SIM_TIER_COUNT);
-    memcpy(kinds, sim_standard_mem_kinds(NULL), sizeof *kinds * SIM_MEM_COUNT);
-    memcpy(streams, sim_standard_streams(NULL), sizeof *streams * SIM_STREAM_COUNT);
-    tiers[CXL] = (SimTier){.name = "CXL memory", .capacity_bytes = 60};
-    kinds[POOLED] = (SimMemKind){"pooled", CXL};
-    streams[TO_CXL] = (SimStreamRow){"to CXL", SIM_RUNS_COPIES};
-    streams[FROM_CXL] = (SimStreamRow){"from CXL", SIM_RUNS_COPIES};
-    OrrArena *arena = orr_arena_new();
-    GError *error = NULL;
-    Ops ops;
-    ops_init(&ops, 1, NULL, 0);
-    add_op(&ops, 0, TO_CXL, 100);
-    add_op(&ops, 0, FROM_CXL, 300);
-    op_of(&ops, 0, TO_CXL)->mem = 0;
-    op_of(&ops, 0, FROM_CXL)->mem = 1;
-    ops.program.mems = MEMS;
-    ops.program.mem_count = 2;
-    ops.program.tiers = tiers;
-    ops.program.tier_count = CXL + 1;
-    ops.program.mem_kinds = kinds;
-    ops.program.mem_kind_count = POOLED + 1;
-    ops.program.streams = streams;
-    ops.program.stream_count = FROM_CXL + 1;
-    const SimResult result = run(&ops.program, arena);
-    g_assert_cmpint(result.step_ps, ==, 300);
-    g_assert_cmpint(result.tier_peak_bytes[CXL][0], ==, 60);
-    g_assert_cmpint(result.rank[0].peak_bytes, ==, 0);
-    g_assert_true(sim_run_check(&ops.program, &result, &error));
-    tiers[CXL].capacity_bytes--;
-    g_assert_false(sim_run_check(&ops.program, &result, &error));
-    g_assert_nonnull(strstr(error->message, "CXL memory 0 holds"));
-    g_clear_error(&error);
-    orr_arena_free(arena);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -396,6 +353,5 @@ int main(int argc, char **argv)
     g_test_add_func("/engine-resources/row-of-a-plan", test_row_of_a_plan);
     g_test_add_func("/engine-resources/unfolds-by-itself", test_unfolds_by_itself);
     g_test_add_func("/engine-resources/tiers", test_tiers);
-    g_test_add_func("/engine-resources/row-of-a-tier", test_row_of_a_tier);
     return g_test_run();
 }

@@ -221,7 +221,8 @@ static void test_traits_move(void)
     }
     for (int i = 0; i < spec_table_generation.count; i++) { /* no trait is left out */
         const SpecField *field = &spec_table_generation.fields[i];
-        bool told = field->type == SPEC_TYPE_CUSTOM || field->type == SPEC_TYPE_NAME;
+        bool told = field->type == SPEC_TYPE_CUSTOM || field->type == SPEC_TYPE_NAME ||
+                    strcmp(field->key, "chip") == 0; /* which software runs there: moves no time */
         for (gsize j = 0; j < G_N_ELEMENTS(moved); j++)
             told = told || strcmp(moved[j].key, field->key) == 0;
         g_assert_true(told);
