@@ -67,14 +67,14 @@ static int steps_worked(const NetRun *run, int steps)
     return worked;
 }
 
-/* Weights of all relays to those that are asked for. */
+/* Weights of all vertices to those that are asked for. */
 static double distances_of(const NetTopology *t, int ranks, bool *ret_searched)
 {
     int relays = 0;
     for (int v = 0; v < t->vertex_count; v++)
         relays += t->vertices[v].relays;
     *ret_searched = relays > NET_MOST_TABLED;
-    return *ret_searched ? 0 : (double)MIN(ranks, relays) * relays;
+    return *ret_searched ? 0 : (double)ranks * t->vertex_count;
 }
 
 NetWork net_work(const NetRun *run, bool flows)

@@ -242,8 +242,6 @@ static void test_refused(void)
         {{"--ranks", "1048576", "--rate", "1GB/s"}, "to simulate"},
         {{"--ranks", "1048576", "--rate", "1GB/s", "--algorithm", "ring"}, "to simulate"},
         {{"--ranks", "60000", "--rate", "1GB/s", "--algorithm", "direct", "--show-data"}, "to simulate"},
-        {{"--ranks", "16384", "--cluster", "dgx-h100", "--algorithm", "ring", "--fidelity", "flow"},
-         "to simulate"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         const char *words[12] = {"collective"};
