@@ -19,6 +19,7 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
     orr_jw_int(&w, "evaluated", splits->asked);
     orr_jw_int(&w, "refused", splits->refused);
     orr_jw_int(&w, "pruned", splits->pruned);
+    orr_jw_bool(&w, "proved", true);
     orr_jw_begin(&w, "best", '[');
     for (int i = 0; i < splits->row_count; i++) {
         const SplitRow *row = &splits->row[i];
