@@ -352,13 +352,13 @@ static void test_search_page_has_no_clones(void)
     cli_scratch_free(folder);
 }
 
-/* Without faults a campaign says what run and plan would assume. */
+/* A campaign of a scenario without faults says what it assumes, as run and plan do. */
 static void test_campaign_names_what_is_assumed(void)
 {
     char *folder = with_llama();
     CliRun run = cli_run(
         folder, CLI_WORDS("campaign", "a.json", "--replicas", "2", "--set", "training.recompute=full"));
-    assert_says(&run, "campaign", "--set faults=llama3-2024");
+    assert_says(&run, "campaign", "faults llama3-2024 (assumed)");
     cli_run_clear(&run);
     cli_scratch_free(folder);
 }
