@@ -249,6 +249,26 @@ static void put_optimizer(Export *export)
     placeholder(export, torchtune ? "optimizer.lr" : "learning_rate", "1.0e-4");
 }
 
+/* As Transformers names implementations. */
+static void put_attention(Export *export)
+{
+    const SpecAttention attention = export->spec->execution.attention;
+    settings_text(export->out, "attn_implementation",
+                  attention == SPEC_ATTENTION_UNFUSED  ? "eager"
+                  : attention == SPEC_ATTENTION_FLASH3 ? "flash_attention_3"
+                  : attention == SPEC_ATTENTION_FLASH2 ? "flash_attention_2"
+                                                       : "sdpa");
+}
+
+/* Weights below adapters that are stored in fewer bits. */
+static void put_base_bits(Export *export)
+{
+    const SpecAdapter *adapter = &export->spec->training.adapter;
+    if (adapter->given && adapter->base_dtype != SPEC_BASE_BF16)
+        settings_bool(export->out, adapter->base_dtype == SPEC_BASE_NF4 ? "load_in_4bit" : "load_in_8bit",
+                      true);
+}
+
 /* Hugging Face's Trainer shards by a DeepSpeed file or by FSDP. */
 static void put_trainer(Export *export)
 {
@@ -303,22 +323,16 @@ bool exchange_export_axolotl(const Spec *spec, Settings *out, GError **error)
     const SpecAdapter *adapter = &spec->training.adapter;
     Export export = start(spec, EXCHANGE_FORMAT_AXOLOTL, out, error);
     const char *rl = exchange_pair_word(losses, (int)G_N_ELEMENTS(losses), (int)spec->training.task);
-    const SpecAttention attention = spec->execution.attention;
     put_common(&export);
     if (adapter->given)
         settings_text(out, "adapter", adapter->base_dtype == SPEC_BASE_NF4 ? "qlora" : "lora");
-    if (adapter->given && adapter->base_dtype != SPEC_BASE_BF16)
-        settings_bool(out, adapter->base_dtype == SPEC_BASE_NF4 ? "load_in_4bit" : "load_in_8bit", true);
+    put_base_bits(&export);
     if (rl != NULL)
         settings_text(out, "rl", rl);
     if (spec->training.task == SPEC_TASK_REWARD)
         settings_bool(out, "reward_model", true);
     put_trainer(&export);
-    settings_text(out, "attn_implementation",
-                  attention == SPEC_ATTENTION_UNFUSED  ? "eager"
-                  : attention == SPEC_ATTENTION_FLASH3 ? "flash_attention_3"
-                  : attention == SPEC_ATTENTION_FLASH2 ? "flash_attention_2"
-                                                       : "sdpa");
+    put_attention(&export);
     if (spec->parallel.tensor > 1)
         settings_int(out, "tensor_parallel_size", spec->parallel.tensor);
     if (spec->parallel.context > 1)
@@ -407,13 +421,11 @@ bool exchange_export_trl(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const SpecAdapter *adapter = &training->adapter;
-    const SpecAttention attention = spec->execution.attention;
     Export export = start(spec, EXCHANGE_FORMAT_TRL, out, error);
     if (adapter->given)
         settings_bool(out, "use_peft", true);
     put_common(&export);
-    if (adapter->given && adapter->base_dtype != SPEC_BASE_BF16)
-        settings_bool(out, adapter->base_dtype == SPEC_BASE_NF4 ? "load_in_4bit" : "load_in_8bit", true);
+    put_base_bits(&export);
     if (spec_task_refers(training->task))
         settings_text(out, "loss_type",
                       training->task == SPEC_TASK_KTO   ? "kto"
@@ -422,11 +434,7 @@ bool exchange_export_trl(const Spec *spec, Settings *out, GError **error)
     if (training->reference == SPEC_REFERENCE_CACHED)
         settings_bool(out, "precompute_ref_log_probs", true);
     put_trainer(&export);
-    settings_text(out, "attn_implementation",
-                  attention == SPEC_ATTENTION_UNFUSED  ? "eager"
-                  : attention == SPEC_ATTENTION_FLASH3 ? "flash_attention_3"
-                  : attention == SPEC_ATTENTION_FLASH2 ? "flash_attention_2"
-                                                       : "sdpa");
+    put_attention(&export);
     settings_bool(out, "gradient_checkpointing", training->recompute.mode == SPEC_RECOMPUTE_FULL);
     if (!spec_task_refers(training->task))
         settings_bool(out, "packing", packs(spec));

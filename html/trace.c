@@ -4,9 +4,8 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "html/frame.h"
 #include "html/svg.h"
-
-extern const char html_style[];
 
 #define MS_PER_S   1e3
 #define MOST_OPS   60
@@ -220,19 +219,10 @@ static void write_ops(const TraceAnswer *answer, GString *out)
 void html_trace_write(const TraceAnswer *answer, const char *command, GString *out)
 {
     const TraceRank *first = answer->ranks->pdata[0];
-    g_autoptr(GString) title = g_string_new(NULL);
-    html_escape(title, first->device[0] != '\0' ? first->device : "a GPU of unknown name");
-    if (answer->ranks->len > 1)
-        g_string_append_printf(title, ", %u ranks", answer->ranks->len);
-    g_string_append(title, ": a step as it ran");
-    g_string_append_printf(out,
-                           "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                           "<meta name=\"generator\" content=\"orrery " ORRERY_VERSION "\">\n"
-                           "<link rel=\"icon\" href=\"data:,\">\n<title>%s</title>\n<style>\n",
-                           title->str);
-    g_string_append(out, html_style);
-    g_string_append_printf(out, "</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n", title->str);
+    g_autofree char *more = answer->ranks->len > 1
+                                ? g_strdup_printf(", %u ranks: a step as it ran", answer->ranks->len)
+                                : g_strdup(": a step as it ran");
+    html_begin(first->device[0] != '\0' ? first->device : "a GPU of unknown name", more, out);
     write_lead(answer, out);
     if (answer->compared)
         write_waterfall(answer, out);
@@ -240,7 +230,5 @@ void html_trace_write(const TraceAnswer *answer, const char *command, GString *o
         write_parts(answer, out);
     write_classes(answer, out);
     write_ops(answer, out);
-    g_string_append(out, "<footer>orrery " ORRERY_VERSION ", made by <code>");
-    html_escape(out, command);
-    g_string_append(out, "</code></footer>\n</main>\n</body>\n</html>\n");
+    html_end(NULL, command, false, out);
 }

@@ -46,7 +46,7 @@ static void add(Log *log, const char *name, double came_s, double ran_s, double 
         log->left_out.without_time++;
     } else if (gpus > log->trace.pools[0].gpus) {
         log->left_out.too_large++;
-    } else {
+    } else if (log->trace.jobs->len <= MOST_JOBS) { /* one more tells that there are too many */
         job.gpus = job.least = job.most = (int)gpus;
         for (int i = 0; i < JOBS_DOUBLINGS; i++)
             job.gain[i] = ldexp(1, i);
@@ -116,19 +116,28 @@ static void add_line(Log *log, char *const *cells, const int *places)
         gpus <= 1 && milli >= 1 && milli < 1000 ? milli / 1000 : 1);
 }
 
+/* Cells of the line at *at, which goes on to the next. */
+static char **next_line(const char **at)
+{
+    const gsize length = strcspn(*at, "\n");
+    g_autofree char *line = g_strndup(*at, length);
+    *at += length + ((*at)[length] == '\n' ? 1 : 0);
+    return g_strsplit(line, ",", MOST_COLUMNS);
+}
+
 bool jobs_log_read_table(const char *text, const char *where, int gpus, JobsTrace *ret_trace,
                          JobsLeftOut *ret_left_out, GError **error)
 {
     int places[COLUMNS];
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    g_auto(GStrv) header = g_strsplit(lines[0] != NULL ? lines[0] : "", ",", MOST_COLUMNS);
+    const char *at = text;
+    g_auto(GStrv) header = next_line(&at);
     Log log;
     if (!find_columns(header, where, places, error))
         return false;
     begin(&log, gpus);
-    for (int i = 1; lines[i] != NULL; i++) {
-        g_auto(GStrv) cells = g_strsplit(lines[i], ",", MOST_COLUMNS);
-        if (cells[0] != NULL && *g_strstrip(lines[i]) != '\0')
+    while (*at != '\0' && log.trace.jobs->len <= MOST_JOBS) {
+        g_auto(GStrv) cells = next_line(&at);
+        if (cells[0] != NULL && (*g_strstrip(cells[0]) != '\0' || cells[1] != NULL))
             add_line(&log, cells, places);
     }
     return end(&log, where, ret_trace, ret_left_out, error);
