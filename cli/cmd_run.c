@@ -14,6 +14,7 @@
 #include "search/choose.h"
 #include "base/file.h"
 #include "study/chakra.h"
+#include "study/program_text.h"
 #include "study/simai.h"
 #include "study/trace_predict.h"
 
@@ -21,8 +22,8 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *trace_kernels, *chakra, *simai, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs,
-        *ranks, *from, *to, *snapshot, *links;
+    char *trace, *trace_kernels, *chakra, *simai, *program, *memory, *by, *steps, *kernels, *memory_reserve,
+        *own_runs, *ranks, *from, *to, *snapshot, *links;
     gboolean unfold, check, verbose, timeline, ideal, textbook;
 } RunArgs;
 
@@ -200,6 +201,20 @@ static bool write_simai(const RunArgs *args, const Report *report, GString *out,
     return false;
 }
 
+static bool write_program(const RunArgs *args, const Report *report, GError **error)
+{
+    if (args->program == NULL)
+        return true;
+    CliStream *stream = cli_stream_open(args->program, error);
+    if (stream == NULL) {
+        g_prefix_error(error, "--program: ");
+        return false;
+    }
+    const ProgramText text = program_text_of(report);
+    program_text_write(&text, report->spec->model.name, cli_stream_put, stream);
+    return cli_stream_close(stream, error);
+}
+
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
@@ -286,6 +301,7 @@ static bool textbook_fits(const RunArgs *args, GError **error)
                               : args->trace_kernels   ? "--trace-kernels"
                               : args->chakra != NULL  ? "--chakra"
                               : args->simai != NULL   ? "--simai"
+                              : args->program != NULL ? "--program"
                                                       : NULL;
     return other == NULL ||
            orr_fail(error, ORR_ERROR_INPUT,
@@ -293,21 +309,28 @@ static bool textbook_fits(const RunArgs *args, GError **error)
                     other);
 }
 
+/* What is written first, piece by piece; returns how many. */
+static int list_streams(const RunArgs *args, CliOutput *outputs)
+{
+    const CliOutput streams[] = {{"--trace", args->trace, NULL},
+                                 {"--trace-kernels", args->trace_kernels, NULL},
+                                 {"--memory-snapshot", args->snapshot, NULL},
+                                 {"--program", args->program, NULL}};
+    int count = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(streams); i++)
+        if (streams[i].path != NULL)
+            outputs[count++] = streams[i];
+    return count;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
     g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), links = g_string_new(NULL),
                        text = g_string_new(NULL), simai = g_string_new(NULL);
-    const int traces = (args->trace != NULL) + (args->trace_kernels != NULL) +
-                       (args->snapshot != NULL); /* written first, piece by piece */
-    CliOutput outputs[8];
-    int count = 0;
-    if (args->trace != NULL)
-        outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
-    if (args->trace_kernels != NULL)
-        outputs[count++] = (CliOutput){"--trace-kernels", args->trace_kernels, NULL};
-    if (args->snapshot != NULL)
-        outputs[count++] = (CliOutput){"--memory-snapshot", args->snapshot, NULL};
+    CliOutput outputs[9];
+    int count = list_streams(args, outputs);
+    const int traces = count;
     const bool behind = is_behind(args);
     if (args->memory != NULL && !behind)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
@@ -356,6 +379,7 @@ static bool run(const CliArgs *common, GError **error)
                     stream_kernels(args, report, error) && write_chakra(args, report, error) &&
                     stream_ranks("--memory-snapshot", args->snapshot, args, report, &window,
                                  report_write_snapshot, error) &&
+                    write_program(args, report, error) &&
                     cli_outputs_write_after(outputs, count, traces, error);
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
@@ -377,6 +401,8 @@ static const CliFlag flags[] = {
      "ranks"},
     {"simai", CLI_FLAG_FILE, offsetof(RunArgs, simai), "FILE",
      "also write the workload text that SimAI runs, of the first pipeline rank"},
+    {"program", CLI_FLAG_FILE, offsetof(RunArgs, program), "FILE",
+     "also write the simulated program as text (ops, streams, waits, collectives); 'orrery replay' runs it"},
     {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST",
      "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},

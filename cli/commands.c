@@ -14,7 +14,7 @@ static const CliCommand *const commands[] = {
     &cli_command_calibrate,
 #endif
     &cli_command_list,      &cli_command_report,     &cli_command_export, &cli_command_import,
-    &cli_command_generate,  &cli_command_trace,      &cli_command_learn,
+    &cli_command_generate,  &cli_command_trace,      &cli_command_replay, &cli_command_learn,
 #ifndef __EMSCRIPTEN__ /* and nobody to serve */
     &cli_command_mcp,       &cli_command_serve,
 #endif

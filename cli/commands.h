@@ -85,7 +85,7 @@ extern const CliCommand cli_command_run, cli_command_plot, cli_command_validate,
     cli_command_generate, cli_command_help, cli_command_calibrate, cli_command_plan, cli_command_sweep,
     cli_command_compare, cli_command_search, cli_command_explain, cli_command_export, cli_command_import,
     cli_command_collective, cli_command_campaign, cli_command_jobs, cli_command_report, cli_command_trace,
-    cli_command_mcp, cli_command_serve, cli_command_learn;
+    cli_command_replay, cli_command_mcp, cli_command_serve, cli_command_learn;
 
 /* In the order of the overview. */
 const CliCommand *const *cli_commands(int *ret_count);

@@ -380,6 +380,7 @@ static bool run(Scene *scene, unsigned record, SimProgram *program, SimResult *r
     if (scene->check && !check_run(scene, program, result, error))
         return false;
     summarise_others(scene, result, summary);
+    summary->classes = program->classes;
     program->classes = own->program.classes;
     sim_result_cut(result, own->program.classes * own->program.replicas, program->skewed);
     return true;

@@ -81,6 +81,7 @@ typedef struct TrafficSummary {
     int shared_links;     /* kinds of links that are resources of the engine */
     int left_out_links;   /* kinds that are not, for there are too many */
     double left_out_frac; /* by so much everybody together could be too much for the fullest of those */
+    int classes;          /* of the program, those of jobs and traffic beside with them */
     int beside_count;     /* jobs and traffic beside */
     struct {
         char name[64];

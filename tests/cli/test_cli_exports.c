@@ -289,6 +289,31 @@ static void test_trace_kernels(void)
     cli_scratch_free(folder);
 }
 
+/* The program that a run writes takes the step that the run says; a bad line is told with its number. */
+static void test_program(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *scenario = cli_source("scenarios/examples/network-two-jobs.json");
+    CliRun run = cli_run(folder, CLI_WORDS("run", scenario, "--format", "json", "--program", "p.txt"));
+    cli_assert_done(&run, "run --program");
+    OrrJsonDoc *said = cli_parse(run.out, "run");
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("replay", "p.txt", "--check", "--quiet", "--format", "json"));
+    cli_assert_done(&run, "replay");
+    OrrJsonDoc *again = cli_parse(run.out, "replay");
+    cli_run_clear(&run);
+    g_assert_cmpfloat(orr_json_number_of(orr_json_root(said), "step_s", -1), ==,
+                      orr_json_number_of(orr_json_root(again), "step_s", -2));
+    orr_json_free(said);
+    orr_json_free(again);
+    g_autofree char *text = cli_contents(folder, "p.txt"), *cut = g_build_filename(folder, "cut.txt", NULL);
+    g_assert_true(g_file_set_contents(cut, text, (gssize)strlen(text) / 2, NULL));
+    run = cli_run(folder, CLI_WORDS("replay", "cut.txt"));
+    cli_assert_refused(&run, "cut", "cut.txt: line ");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -300,5 +325,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/exports/trace_beside", test_trace_beside);
     g_test_add_func("/cli/exports/trace_page", test_trace_page);
     g_test_add_func("/cli/exports/trace_kernels", test_trace_kernels);
+    g_test_add_func("/cli/exports/program", test_program);
     return g_test_run();
 }
