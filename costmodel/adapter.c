@@ -301,7 +301,7 @@ int cost_mismatched_forwards(const Spec *spec)
 CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer)
 {
     CostFrozen bytes = {0};
-    if (spec->training.reference != SPEC_REFERENCE_MODEL)
+    if (spec->training.reference != SPEC_REFERENCE_MODEL || piece == COST_PART_MTP)
         return bytes;
     const CostParams all = cost_part_params(&spec->model, piece, layer);
     const CostWeights weights = cost_rank_weights(&all, &spec->parallel);

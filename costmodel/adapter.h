@@ -51,7 +51,8 @@ void cost_push_widening(const CostShape *shape, CostOps *ops, CostModule module,
  * Source: [TRL] trainer/kto_trainer.py */
 int cost_reference_forwards(const Spec *spec);
 int cost_mismatched_forwards(const Spec *spec);
-/* Weights of a second model that is the reference; zeros where it is none. In 16 bits. */
+/* Weights of a second model that is the reference, without modules of multi-token prediction; zeros where it is none. In 16
+ * bits. */
 CostFrozen cost_reference_bytes(const Spec *spec, CostModelPart piece, int layer);
 /* The ops of a forward that the reference runs: those of `forward` without adapters. */
 void cost_reference_ops(const CostOps *forward, CostOps *ret_ops);

@@ -12,6 +12,7 @@
 #include "report/measured.h"
 #include "report/offload.h"
 #include "spec/run_length.h"
+#include "step/frozen.h"
 #include "step/step.h"
 #include "step/textbook.h"
 #include "traffic/fabric.h"
@@ -288,13 +289,14 @@ static bool possible(const Report *report, GError **error)
         spec_word(&spec_words_precision, (int)report->spec->training.precision), 100 * report->mfu);
 }
 
-/* That a level does not fit is a result: the check of capacities is for those that do. */
+/* That a level does not fit is a result: the check of capacities is for those that do. A run on a fabric was checked there. */
 static bool check(const Report *report, OrrArena *arena, GError **error)
 {
     SimProgram program = report->program;
     if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits))
         sim_program_unbounded(&program, arena);
-    return sim_run_check(&program, &report->result, error);
+    return (report->network.on || sim_run_check(&program, &report->result, error)) &&
+           step_check_frozen(report->spec, &report->plan, &program, &report->result, error);
 }
 
 static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena *arena, Report *report,
@@ -340,9 +342,8 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_memory(&report.plan, arena, &report);
     report_offload_fill(&report.plan, &report);
     report_groups_fill(&report);
-    if (options->check && !report.network.on && !check(&report, arena, error)) {
+    if (options->check && !check(&report, arena, error))
         return false;
-    }
     if ((!options->ideal && !options->textbook && !report_measured_fill(&report, error)) ||
         !stretch(options, arena, &report, error))
         return false;

@@ -3,6 +3,7 @@
 
 #include "costmodel/encoder.h"
 #include "costmodel/offload.h"
+#include "costmodel/states.h"
 #include "step/fill.h"
 
 static void set_memory(SimSegment *segment, const CostActivations *activations)
@@ -13,13 +14,17 @@ static void set_memory(SimSegment *segment, const CostActivations *activations)
     segment->backward_temp_bytes = step_bytes(activations->backward_temp_bytes);
 }
 
-static StepParams rank_params(const Spec *spec, const CostParams *params, int layer)
+/* Copies of hot experts are parameters of their own. `layer`: the one whose experts count. */
+static StepParams rank_params(const Spec *spec, CostModelPart piece, const CostParams *params, int layer)
 {
-    const int experts =
-        cost_layer_moe(&spec->model, layer).experts; /* copies of hot ones are parameters of their own */
+    const int experts = cost_layer_moe(&spec->model, layer).experts;
     const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
-    StepParams own = {.weights = cost_rank_weights(params, &spec->parallel)};
+    StepParams own = {.weights = cost_rank_weights(params, &spec->parallel),
+                      .frozen = cost_frozen_bytes(spec, piece, layer),
+                      .reference = cost_reference_bytes(spec, piece, layer)};
     own.weights.expert *= copies;
+    own.frozen.expert_bytes *= copies;
+    own.reference.expert_bytes *= copies;
     return own;
 }
 
@@ -127,9 +132,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     set_memory(segment, &activations);
     add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
     segment->stops = cost_part_stops(step->spec, COST_PART_LAYER, layer, layer_in_stage);
-    kind->params = rank_params(step->spec, &params, layer);
-    kind->params.frozen = cost_frozen_bytes(step->spec, COST_PART_LAYER, layer);
-    kind->params.reference = cost_reference_bytes(step->spec, COST_PART_LAYER, layer);
+    kind->params = rank_params(step->spec, COST_PART_LAYER, &params, layer);
 }
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
@@ -152,9 +155,7 @@ static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
     add_passes(step, &graph, segment);
     add_reference(step, &graph, segment);
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
-    params->frozen = cost_frozen_bytes(step->spec, COST_PART_EMBEDDING, 0);
-    params->reference = cost_reference_bytes(step->spec, COST_PART_EMBEDDING, 0);
+    *params = rank_params(step->spec, COST_PART_EMBEDDING, &counts, step->spec->model.layers - 1);
 }
 
 /* The last stage of a tied model on several pipeline ranks holds a second copy of the table. */
@@ -169,9 +170,7 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
     add_passes(step, &graph, segment);
     add_reference(step, &graph, segment);
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
-    params->frozen = cost_frozen_bytes(own, COST_PART_HEAD, 0);
-    params->reference = cost_reference_bytes(own, COST_PART_HEAD, 0);
+    *params = rank_params(own, COST_PART_HEAD, &counts, step->spec->model.layers - 1);
 }
 
 /* A module follows the layers of its stage: where only the first of them are recomputed, it is not.
@@ -199,17 +198,20 @@ static CostActivations add_mtp_head(Step *step, SimSegment *segment)
 /* The first module of the last stage brings the copy of the table that all of them and a tied head use. */
 static void fill_mtp(Step *step, int stage, bool first, SimSegment *segment, StepParams *params)
 {
-    CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
-    if (first && step_copies_table(step)) {
-        counts.tensor_sharded += (double)step->spec->model.vocab * step->spec->model.hidden;
-    }
-    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
+    const Spec *spec = step->spec;
+    const double table =
+        first && step_copies_table(step) ? (double)spec->model.vocab * spec->model.hidden : 0;
+    const bool frozen = spec->training.freeze.embedding;
+    CostParams counts = cost_part_params(&spec->model, COST_PART_MTP, 0);
+    counts.tensor_sharded += frozen ? 0 : table;
+    const CostRecomputeExtent extent = cost_recompute_extent(spec, step->layers[stage]);
     CostActivations activations = add_mtp_module(step, extent, segment);
     const CostActivations logits = add_mtp_head(step, segment);
     activations.kept_bytes += logits.kept_bytes;
     activations.input_only_bytes += logits.input_only_bytes;
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
+    *params = rank_params(spec, COST_PART_MTP, &counts, spec->model.layers - 1);
+    params->frozen.dense_bytes += frozen ? cost_weight_wire_bytes(spec) * table / spec->parallel.tensor : 0;
 }
 
 static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
