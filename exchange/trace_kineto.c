@@ -374,6 +374,14 @@ static bool read_document(Reader *reader, GError **error)
     return wrong(reader, error, reader->foreign);
 }
 
+static bool take_no_time(const GArray *kernels)
+{
+    for (guint i = 0; i < kernels->len; i++)
+        if (g_array_index(kernels, TraceKernel, i).dur_ps > 0)
+            return false;
+    return true;
+}
+
 static bool finish(Reader *reader, GError **error)
 {
     if (!reader->has_events || reader->rank->events == 0)
@@ -386,6 +394,9 @@ static bool finish(Reader *reader, GError **error)
     if (reader->rank->kernels->len == 0)
         return wrong(reader, error,
                      "has no kernels of a GPU; record it with torch.profiler.ProfilerActivity.CUDA");
+    if (take_no_time(reader->rank->kernels))
+        return wrong(reader, error,
+                     "has no kernel that lasts longer than 0; let the profiler finish writing");
     trace_link(reader->launches, reader->ops, reader->rank);
     return true;
 }

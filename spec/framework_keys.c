@@ -211,9 +211,13 @@ char *spec_framework_grouped_key(const char *flat)
 /* Member of `object` at "group.key", or NULL. */
 static const OrrJson *grouped_member(const OrrJson *object, const char *path)
 {
-    g_auto(GStrv) keys = g_strsplit(path, ".", 2);
-    const OrrJson *group = orr_json_member(object, keys[0]);
-    return group != NULL && orr_json_type(group) == ORR_JSON_OBJECT ? orr_json_member(group, keys[1]) : NULL;
+    char name[64]; /* asked of every old key at every load: nothing is allocated for it */
+    const char *dot = strchr(path, '.');
+    g_assert(dot != NULL && (gsize)(dot - path) < sizeof name);
+    memcpy(name, path, (gsize)(dot - path));
+    name[dot - path] = '\0';
+    const OrrJson *group = orr_json_member(object, name);
+    return group != NULL && orr_json_type(group) == ORR_JSON_OBJECT ? orr_json_member(group, dot + 1) : NULL;
 }
 
 bool spec_framework_group_keys(OrrJsonDoc *doc, const char *where, const char *key, GError **error)

@@ -84,11 +84,32 @@ char *spec_preset_suggestion(const GPtrArray *names, const char *name)
     return g_strdup_printf("\"%s\" or \"%s\"", longest, near);
 }
 
+/* "models", where `word` names one; NULL: no preset that a scenario names. */
+static const char *preset_called(const char *word)
+{
+    static const char *const kinds[] = {"models", "clusters", "accelerators", "frameworks"};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(GPtrArray) names = spec_preset_names(kinds[i], NULL);
+        for (guint j = 0; names != NULL && j < names->len; j++)
+            if (strcmp(g_ptr_array_index(names, j), word) == 0)
+                return kinds[i];
+    }
+    return NULL;
+}
+
 static bool fail_no_scenario(const char *word, GError **error)
 {
     if (word[0] == '{')
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%.40s...: a scenario is a file; send a text as in 'orrery run - < FILE'", word);
+    const char *kind = preset_called(word);
+    if (kind != NULL)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: one of the %s, not a scenario; give a file such as {\"model\": \"%s\", "
+            "\"cluster\": \"%s\", \"training\": {\"sequence_length\": 4096, \"global_batch\": 64}}",
+            word, kind, strcmp(kind, "models") == 0 ? word : "llama3-8b",
+            strcmp(kind, "clusters") == 0 ? word : "dgx-h100");
     g_autoptr(GPtrArray) names = spec_preset_names("examples", NULL);
     g_autofree char *meant = names != NULL ? spec_preset_suggestion(names, word) : NULL;
     return orr_fail(error, ORR_ERROR_INPUT, "%s: neither a file nor one of the examples; %s%s%s", word,

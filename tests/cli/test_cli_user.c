@@ -226,6 +226,10 @@ static void test_examples_by_name(void)
     cli_assert_refused(&date, "a date",
                        "\"2027-03-01\" is no time that training may take; write it like \"30 days\"");
     cli_run_clear(&date);
+    CliRun model = cli_run(folder, CLI_WORDS("run", "llama3-8b"));
+    cli_assert_refused(&model, "a model's name",
+                       "one of the models, not a scenario; give a file such as {\"model\": \"llama3-8b\"");
+    cli_run_clear(&model);
     cli_assert_refused(&none, "no name", "what 'orrery list examples' names");
     cli_run_clear(&named);
     cli_run_clear(&file);

@@ -218,6 +218,7 @@ static void test_refused(void)
          "\"kernel\","
          "\"name\":\"a\",\"ts\":9e14,\"dur\":1}]",
          "not one run"},
+        {"[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"ts\":1,\"dur\":-5}]", "no kernel that lasts"},
     };
     char archive[512] = "rank0.json";
     GError *error = NULL;
