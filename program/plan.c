@@ -57,7 +57,7 @@ static void fit_clock(const SimPlan *plan, SimStageCosts *stages)
     }
 }
 
-static void orders_by_costs(const SimPlan *plan, OrrArena *arena, SimOrder *orders)
+int sim_plan_candidates(const SimPlan *plan, int most, OrrArena *arena, SimOrder **ret_orders)
 {
     const int ranks = plan->shape.ranks, stages = ranks * plan->shape.chunks;
     SimScheduleCosts costs = {.stages = ORR_ARENA_NEW(arena, SimStageCosts, stages),
@@ -77,16 +77,17 @@ static void orders_by_costs(const SimPlan *plan, OrrArena *arena, SimOrder *orde
     fit_clock(plan, costs.stages);
     for (int r = 0; r < ranks; r++)
         costs.limit_bytes[r] = plan->ranks[r].limit_bytes > 0 ? plan->ranks[r].limit_bytes : INT64_MAX;
-    plan->schedule->generate_all(&plan->shape, &costs, arena, orders);
+    return plan->schedule->generate_all(&plan->shape, &costs, most, arena, ret_orders);
 }
 
 SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena)
 {
-    SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, plan->shape.ranks);
+    SimOrder *orders = NULL;
     if (plan->orders == NULL && plan->schedule->generate_all != NULL) {
-        orders_by_costs(plan, arena, orders);
+        sim_plan_candidates(plan, 1, arena, &orders);
         return orders;
     }
+    orders = ORR_ARENA_NEW(arena, SimOrder, plan->shape.ranks);
     if (plan->orders == NULL)
         sim_schedule_orders(plan->schedule, &plan->shape, arena, orders);
     for (int r = 0; plan->orders != NULL && r < plan->shape.ranks; r++)

@@ -216,6 +216,11 @@ int sim_plan_model_stages(const SimPlan *plan);
 
 /* The order of every pipeline rank, [ranks] in `arena`: given or generated. */
 SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena);
+/* What a schedule that follows times and memory thinks shortest: its `generate_all` for this plan's stages and limits. */
+int sim_plan_candidates(const SimPlan *plan, int most, OrrArena *arena, SimOrder **ret_orders);
+/* Sets `orders` to the one of them that takes the engine least: what the schedule's own clock leaves out (shares, gathers,
+ * single buckets) counts. Of few passes all are run, of many some. No other schedule is touched. */
+void sim_plan_choose_orders(SimPlan *plan, OrrArena *arena);
 
 /* Lowers the plan. `unfold` false: one rank for each pipeline rank (replicas 1) where the plan folds; true: all
  * ranks x tensor x context x data of them, with their groups. Everything lives in `arena`. */

@@ -100,10 +100,11 @@ typedef struct SimSchedule {
     /* What the shape must satisfy; the message says what would work. NULL: nothing. */
     bool (*check)(const SimScheduleShape *shape, GError **error);
     void (*generate)(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
-    /* Schedules that depend on times and memory: all ranks at once, into ret_orders[ranks]; instead of `generate`
-     * wherever a plan is at hand. NULL: the shape says all. */
-    void (*generate_all)(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
-                         SimOrder *ret_orders);
+    /* Schedules that depend on times and memory: all ranks at once; instead of `generate` wherever a plan is at hand. The
+     * orders that look shortest go into ret_orders[most], each of them [ranks] and no two alike; gives how many there
+     * are, at least one. NULL: the shape says all. */
+    int (*generate_all)(const SimScheduleShape *shape, const SimScheduleCosts *costs, int most,
+                        OrrArena *arena, SimOrder **ret_orders);
     unsigned traits;       /* SimTrait */
     const char *one_chunk; /* the schedule that it is with one stage a rank; NULL: itself */
     /* Where a rank's order follows from the other ranks': all of them at once, the same as `generate`. NULL: it does not. */

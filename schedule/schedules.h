@@ -27,8 +27,8 @@ void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrAren
 void sim_schedule_zb_h1(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_h2(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_auto(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
-void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
-                              SimOrder *ret_orders);
+int sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *given, int most,
+                             OrrArena *arena, SimOrder **ret_orders);
 void sim_schedule_zb_v(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_v_half(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_v_half_ranks(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders);

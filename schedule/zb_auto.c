@@ -7,7 +7,10 @@
  * heuristic of [Qi2024] leaves to a grid search are the fields of `Rules`: how deep to warm up; whether a forward may
  * delay the first backward; whether a backward goes before a forward; whether a weight gradient may fill a wait that is
  * shorter than it; where every micro-batch is reduced, whether its gradient goes first when no reduction is left to run.
- * Orders over the limit are dropped, the shortest wins, of equal ones the one that holds least.
+ * Orders over the limit are dropped; the shortest are handed back, of equal ones the one that holds least first.
+ *
+ * A greedy clock with more room is not always faster. So it runs with less as well, at levels that do not depend on the
+ * room there is: what is tried with little memory is tried again with more.
  *
  * Memory is counted as the engine does: a forward takes a micro-batch's activations when it starts, an input gradient
  * gives part back when it ends, a weight gradient the rest. A rank that holds nothing may always run one forward, which
@@ -18,9 +21,12 @@
  */
 #include "schedule/schedules.h"
 
+#include <math.h>
+#include <string.h>
+
 #define UNKNOWN INT64_MAX
 
-enum { MOST_BELOW = 8 };
+enum { FEW_PASSES = 64 }; /* ranks x micro-batches, where every level is tried */
 
 enum { FORWARD, INPUT, WEIGHT, KINDS };
 
@@ -29,7 +35,6 @@ typedef struct {
     int depth_eighths; /* 0: memory alone */
     bool delays_first_backward, backward_first, fills_short_waits;
     bool feeds_reductions; /* a weight gradient goes first where the stream of reductions would run dry */
-    int less;              /* micro-batches fewer than memory allows */
 } Rules;
 
 typedef struct {
@@ -51,17 +56,25 @@ typedef struct {
     Rank *ranks;
     int64_t *forward_ps, *gradient_ps; /* [ranks][micro-batches]: input is there; UNKNOWN: not yet */
     int64_t told;
+    const int64_t *limit_bytes; /* [ranks] of this try */
+    bool full;                  /* some forward had to wait for room */
 } Board;
 
 typedef struct {
-    uint8_t **passes;            /* [ranks]; NULL: none yet */
+    uint8_t *passes;             /* [ranks][KINDS x micro-batches] */
     int64_t span_ps, held_bytes; /* of all ranks at their peaks */
+} Found;
+
+/* The shortest so far, no two alike. */
+typedef struct {
+    Found *rows; /* [most + 1], the last one to write into */
+    int count, most;
 } Best;
 
 static Board new_board(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena)
 {
     const int64_t p = shape->ranks, m = shape->microbatches;
-    Board board = {.shape = shape, .costs = costs};
+    Board board = {.shape = shape, .costs = costs, .limit_bytes = costs->limit_bytes};
     board.ranks = ORR_ARENA_NEW(arena, Rank, p);
     board.forward_ps = ORR_ARENA_NEW(arena, int64_t, p * m);
     board.gradient_ps = ORR_ARENA_NEW(arena, int64_t, p * m);
@@ -91,11 +104,11 @@ static int64_t ready_ps(const Board *board, int r, int kind)
     return kind == WEIGHT || r + 1 == board->shape->ranks ? 0 : board->gradient_ps[r * m + next];
 }
 
-static bool fits(const Board *board, int r, int less)
+static bool fits(const Board *board, int r)
 {
     const Rank *rank = &board->ranks[r];
-    return rank->held_bytes == 0 || rank->held_bytes + board->costs->stages[r].taken_bytes * (1 + less) <=
-                                        board->costs->limit_bytes[r];
+    return rank->held_bytes == 0 ||
+           rank->held_bytes + board->costs->stages[r].taken_bytes <= board->limit_bytes[r];
 }
 
 static int64_t lasts_ps(const Board *board, int r, int kind)
@@ -177,27 +190,35 @@ static int64_t judge(const Board *board, int64_t *ret_held_bytes)
     return longest_ps;
 }
 
-static void keep_if_better(const Board *board, OrrArena *arena, Best *best)
+static bool comes_before(const Found *a, const Found *b)
 {
-    int64_t held_bytes = 0;
-    const int64_t span_ps = judge(board, &held_bytes), count = KINDS * (int64_t)board->shape->microbatches;
-    const int p = board->shape->ranks;
-    if (span_ps == UNKNOWN ||
-        (best->passes != NULL &&
-         (span_ps > best->span_ps || (span_ps == best->span_ps && held_bytes >= best->held_bytes))))
+    return a->span_ps < b->span_ps || (a->span_ps == b->span_ps && a->held_bytes < b->held_bytes);
+}
+
+static void keep_if_good(const Board *board, Best *best)
+{
+    Found *row = &best->rows[best->count];
+    const int64_t count = KINDS * (int64_t)board->shape->microbatches;
+    row->span_ps = judge(board, &row->held_bytes);
+    if (row->span_ps == UNKNOWN ||
+        (best->count == best->most && !comes_before(row, &best->rows[best->count - 1])))
         return;
-    if (best->passes == NULL) {
-        best->passes = ORR_ARENA_NEW(arena, uint8_t *, p);
-        for (int r = 0; r < p; r++)
-            best->passes[r] = ORR_ARENA_NEW(arena, uint8_t, count);
-    }
-    best->span_ps = span_ps;
-    best->held_bytes = held_bytes;
-    for (int r = 0; r < p; r++) {
+    for (int r = 0; r < board->shape->ranks; r++) {
         g_assert(board->ranks[r].count == count);
-        for (int64_t i = 0; i < count; i++)
-            best->passes[r][i] = board->ranks[r].passes[i];
+        memcpy(row->passes + r * count, board->ranks[r].passes, (size_t)count);
     }
+    int at = best->count;
+    for (; at > 0 && comes_before(row, &best->rows[at - 1]); at--)
+        continue;
+    for (int i = at - 1; i >= 0 && !comes_before(&best->rows[i], row); i--) {
+        if (memcmp(best->rows[i].passes, row->passes, (size_t)(board->shape->ranks * count)) == 0)
+            return;
+    }
+    const Found found = *row;
+    for (int i = best->count; i > at; i--)
+        best->rows[i] = best->rows[i - 1];
+    best->rows[at] = found;
+    best->count = MIN(best->count + 1, best->most);
 }
 
 /* --- the greedy clock --- */
@@ -210,14 +231,15 @@ static bool deep_enough(const Board *board, const Rules *rules, int r)
 }
 
 /* The pass that the rank starts now; KINDS: it waits. */
-static int choose(const Board *board, const Rules *rules, int r, int64_t now)
+static int choose(Board *board, const Rules *rules, int r, int64_t now)
 {
     const Rank *rank = &board->ranks[r];
     if (rules->feeds_reductions && ready_ps(board, r, WEIGHT) != UNKNOWN &&
         rank->reduced_ps[1] <= now + lasts_ps(board, r, WEIGHT))
         return WEIGHT;
-    const bool may_forward = fits(board, r, rules->less) && !deep_enough(board, rules, r);
+    const bool deep = deep_enough(board, rules, r), may_forward = !deep && fits(board, r);
     const int64_t forward_ps = may_forward ? ready_ps(board, r, FORWARD) : UNKNOWN;
+    board->full = board->full || (!deep && !may_forward);
     const int64_t input_ps = ready_ps(board, r, INPUT);
     if (input_ps <= now) {
         const bool turn = rank->last_was_forward || rules->backward_first;
@@ -282,25 +304,27 @@ static void turn(Board *board, const Rules *rules, int r, int64_t now)
     }
 }
 
-static void try_rules(const SimScheduleShape *shape, const SimScheduleCosts *costs, const Rules *rules,
-                      OrrArena *arena, Best *best)
+/* Gives whether the limit held anything up. */
+static bool try_rules(const SimScheduleShape *shape, const SimScheduleCosts *costs, const Rules *rules,
+                      const int64_t *limit_bytes, Best *best)
 {
     OrrArena *scratch = orr_arena_new();
     Board board = new_board(shape, costs, scratch);
+    board.limit_bytes = limit_bytes;
     for (int r = 0; r < shape->ranks; r++)
         wake(&board, r, 0);
     for (int r = next_awake(&board); r >= 0; r = next_awake(&board))
         turn(&board, rules, r, board.ranks[r].wake_ps);
-    keep_if_better(&board, arena, best);
+    keep_if_good(&board, best);
     orr_arena_free(scratch);
+    return board.full;
 }
 
 /* --- orders that are given --- */
 
 /* Ranks run what is theirs as soon as its input is there. */
 static void try_orders(const SimScheduleShape *shape, const SimScheduleCosts *costs,
-                       void (*generate)(const SimScheduleShape *, int, OrrArena *, SimOrder *),
-                       OrrArena *arena, Best *best)
+                       void (*generate)(const SimScheduleShape *, int, OrrArena *, SimOrder *), Best *best)
 {
     static const uint8_t KIND_OF[] = {
         [SIM_PASS_FORWARD] = FORWARD, [SIM_PASS_BACKWARD_INPUT] = INPUT, [SIM_PASS_BACKWARD_WEIGHT] = WEIGHT};
@@ -322,7 +346,7 @@ static void try_orders(const SimScheduleShape *shape, const SimScheduleCosts *co
             }
         }
     }
-    keep_if_better(&board, arena, best);
+    keep_if_good(&board, best);
     orr_arena_free(scratch);
 }
 
@@ -345,43 +369,113 @@ static SimScheduleCosts with_room(const SimScheduleShape *shape, const SimSchedu
     return costs;
 }
 
-static void try_depth(const SimScheduleShape *shape, const SimScheduleCosts *costs, int depth_eighths,
-                      int less, OrrArena *arena, Best *best)
+/* Whether limits are one number of micro-batches for all ranks, which grows on all by one. */
+static bool counts_microbatches(const SimScheduleShape *shape, const SimScheduleCosts *costs)
 {
-    for (unsigned bits = 0; bits < (costs->reduces_each ? 16 : 8); bits++) {
-        const Rules rules = {.depth_eighths = depth_eighths,
-                             .delays_first_backward = (bits & 1u) != 0,
-                             .backward_first = (bits & 2u) != 0,
-                             .fills_short_waits = (bits & 4u) != 0,
-                             .feeds_reductions = (bits & 8u) != 0,
-                             .less = less};
-        try_rules(shape, costs, &rules, arena, best);
+    const int64_t count = costs->limit_bytes[0] / MAX(1, costs->stages[0].taken_bytes);
+    for (int r = 0; r < shape->ranks; r++) {
+        if (costs->limit_bytes[r] != count * costs->stages[r].taken_bytes)
+            return false;
     }
+    return true;
 }
 
-void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *given, OrrArena *arena,
-                              SimOrder *ret_orders)
+/* The limits with which rank `of` has room for `own_bytes` and no more; false: some rank has no room for a micro-batch, or
+ * there is not so much. */
+static bool level(const SimScheduleShape *shape, const SimScheduleCosts *costs, int of, int64_t own_bytes,
+                  int64_t *ret_limit_bytes)
+{
+    const bool counted = counts_microbatches(shape, costs);
+    const int64_t less_bytes = costs->limit_bytes[of] - own_bytes;
+    const double microbatches = (double)own_bytes / (double)MAX(1, costs->stages[of].taken_bytes);
+    for (int r = 0; r < shape->ranks; r++) {
+        const int64_t taken_bytes = costs->stages[r].taken_bytes;
+        ret_limit_bytes[r] =
+            counted ? llround(microbatches * (double)taken_bytes) : costs->limit_bytes[r] - less_bytes;
+        if (ret_limit_bytes[r] < taken_bytes)
+            return false;
+    }
+    return less_bytes >= 0;
+}
+
+/* All of them where passes are few, else four to an octave, and those of 1F1B's memory and of ZB-H2's. */
+static bool is_level(const SimScheduleShape *shape, int64_t microbatches)
+{
+    const int64_t p = shape->ranks;
+    int64_t step = 1;
+    while (8 * step <= microbatches && p * shape->microbatches > FEW_PASSES)
+        step *= 2;
+    return microbatches % step == 0 || microbatches == p || microbatches == 2 * p - 1;
+}
+
+static Rules rules_of(unsigned bits, int depth_eighths)
+{
+    return (Rules){.depth_eighths = depth_eighths,
+                   .delays_first_backward = (bits & 1u) != 0,
+                   .backward_first = (bits & 2u) != 0,
+                   .fills_short_waits = (bits & 4u) != 0,
+                   .feeds_reductions = (bits & 8u) != 0};
+}
+
+/* Levels of the first rank, of the last and of one between, which hold states of their own: so many micro-batches, and
+ * beside them what one keeps until its weight gradient. Of many passes the first rank's whole ones. */
+static void try_levels(const SimScheduleShape *shape, const SimScheduleCosts *costs, const Rules *rules,
+                       Best *best)
+{
+    const int p = shape->ranks, of[] = {0, p / 2, p - 1};
+    const bool few = (int64_t)p * shape->microbatches <= FEW_PASSES;
+    int64_t *limit_bytes = g_new(int64_t, p);
+    for (int i = 0; i < (few && p > 2 ? 3 : 1); i++) {
+        const SimStageCosts *stage = &costs->stages[of[i]];
+        bool full = true;
+        for (int64_t n = 2; full && n < 2 * (shape->microbatches + 1); n += few ? 1 : 2) {
+            const int64_t own_bytes = n / 2 * stage->taken_bytes + n % 2 * stage->late_bytes;
+            if (is_level(shape, n / 2) && level(shape, costs, of[i], own_bytes, limit_bytes))
+                full = try_rules(shape, costs, rules, limit_bytes, best);
+        }
+    }
+    g_free(limit_bytes);
+}
+
+int sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *given, int most,
+                             OrrArena *arena, SimOrder **ret_orders)
 {
     const SimScheduleCosts allowed = with_room(shape, given, arena), *costs = &allowed;
     static const int DEPTHS[] = {8, 10, 12, 14, 16, 20, 24, 0};
     static const SimPass PASSES[KINDS] = {SIM_PASS_FORWARD, SIM_PASS_BACKWARD_INPUT,
                                           SIM_PASS_BACKWARD_WEIGHT};
-    Best best = {.passes = NULL};
-    try_orders(shape, costs, sim_schedule_zb_h1, arena, &best);
-    try_orders(shape, costs, sim_schedule_zb_h2, arena, &best);
-    for (size_t i = 0; i < G_N_ELEMENTS(DEPTHS); i++)
-        try_depth(shape, costs, DEPTHS[i], 0, arena, &best);
-    for (int less = 1; costs->reduces_each && less <= MOST_BELOW; less++)
-        try_depth(shape, costs, 0, less, arena, &best);
-    g_assert(best.passes != NULL);
-    for (int r = 0; r < shape->ranks; r++) {
-        int next[KINDS] = {0};
-        ret_orders[r] = sim_order_new(arena, KINDS * (int64_t)shape->microbatches);
-        for (int64_t i = 0; i < KINDS * (int64_t)shape->microbatches; i++) {
-            const int kind = best.passes[r][i];
-            sim_order_add(&ret_orders[r], PASSES[kind], 0, next[kind]++);
+    const int64_t count = KINDS * (int64_t)shape->microbatches;
+    const bool few = (int64_t)shape->ranks * shape->microbatches <= FEW_PASSES;
+    Best best = {.rows = ORR_ARENA_NEW(arena, Found, most + 1), .most = most};
+    for (int i = 0; i <= most; i++)
+        best.rows[i].passes = ORR_ARENA_NEW(arena, uint8_t, shape->ranks * count);
+    int64_t *endless = ORR_ARENA_NEW(arena, int64_t, shape->ranks);
+    for (int r = 0; r < shape->ranks; r++)
+        endless[r] = INT64_MAX / 2;
+    try_orders(shape, costs, sim_schedule_zb_h1, &best);
+    try_orders(shape, costs, sim_schedule_zb_h2, &best);
+    for (unsigned bits = 0; bits < (costs->reduces_each ? 16 : 8); bits++) {
+        for (size_t i = 0; i < G_N_ELEMENTS(DEPTHS); i++) {
+            const Rules rules = rules_of(bits, DEPTHS[i]);
+            try_rules(shape, costs, &rules, endless, &best);
+            try_rules(shape, costs, &rules, costs->limit_bytes, &best);
+            if (few || DEPTHS[i] % 4 == 0)
+                try_levels(shape, costs, &rules, &best);
         }
     }
+    g_assert(best.count > 0);
+    for (int k = 0; k < best.count; k++) {
+        ret_orders[k] = ORR_ARENA_NEW(arena, SimOrder, shape->ranks);
+        for (int r = 0; r < shape->ranks; r++) {
+            int next[KINDS] = {0};
+            ret_orders[k][r] = sim_order_new(arena, count);
+            for (int64_t i = 0; i < count; i++) {
+                const int kind = best.rows[k].passes[r * count + i];
+                sim_order_add(&ret_orders[k][r], PASSES[kind], 0, next[kind]++);
+            }
+        }
+    }
+    return best.count;
 }
 
 /* Without costs: equal times, and the memory of 1F1B. */
@@ -390,13 +484,13 @@ void sim_schedule_zb_auto(const SimScheduleShape *shape, int rank, OrrArena *are
     OrrArena *scratch = orr_arena_new();
     SimScheduleCosts costs = {.stages = ORR_ARENA_NEW(scratch, SimStageCosts, shape->ranks),
                               .limit_bytes = ORR_ARENA_NEW(scratch, int64_t, shape->ranks)};
-    SimOrder *orders = ORR_ARENA_NEW(scratch, SimOrder, shape->ranks);
+    SimOrder *orders = NULL;
     for (int r = 0; r < shape->ranks; r++) {
         costs.stages[r] = (SimStageCosts){
             .forward_ps = 1, .input_ps = 1, .weight_ps = 1, .taken_bytes = 1, .late_bytes = 1};
         costs.limit_bytes[r] = shape->ranks;
     }
-    sim_schedule_zb_auto_all(shape, &costs, scratch, orders);
+    sim_schedule_zb_auto_all(shape, &costs, 1, scratch, &orders);
     *ret_order = sim_order_new(arena, orders[rank].count);
     ret_order->count = orders[rank].count;
     for (int64_t i = 0; i < ret_order->count; i++)

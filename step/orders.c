@@ -70,21 +70,27 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
     return false;
 }
 
-/* What memory leaves to activations: without context, states, the largest workspace, and with ZeRO-2/3 every unsharded
- * gradient and gathered weight of the stage. */
-static int64_t left_bytes(const Spec *spec, const SimStage *stage, const SimRankPlan *rank)
+/* What memory leaves to activations: without context, states, the largest workspace, with ZeRO-3 every gathered weight of
+ * the stage and with ZeRO-2/3 its unsharded gradients: all, or the two largest where each micro-batch's are reduced, which
+ * waits for the one before the last. */
+static int64_t left_bytes(const Spec *spec, const SimPlan *plan, int rank)
 {
+    const SimStage *stage = &plan->stages[rank];
     int64_t left = llround(spec->cluster.accelerator.memory_bytes - spec_context_bytes(spec));
-    int64_t workspace = 0;
+    int64_t workspace = 0, all = 0, largest[2] = {0};
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
-        left -= rank->static_bytes[kind];
+        left -= plan->ranks[rank].static_bytes[kind];
     }
     for (int i = 0; i < stage->segment_count; i++) {
         const SimSegment *segment = &stage->segments[i];
+        const int64_t unsharded = segment->unsharded_grad_bytes;
         workspace = MAX(workspace, MAX(segment->forward_temp_bytes, segment->backward_temp_bytes));
-        left -= segment->unsharded_grad_bytes + segment->gathered_param_bytes;
+        left -= segment->gathered_param_bytes;
+        all += unsharded;
+        largest[1] = MAX(largest[1], MIN(unsharded, largest[0]));
+        largest[0] = MAX(largest[0], unsharded);
     }
-    return left - workspace;
+    return left - workspace - (plan->reduce_each_microbatch ? largest[0] + largest[1] : all);
 }
 
 void step_fill_limits(const Spec *spec, SimPlan *plan)
@@ -99,6 +105,6 @@ void step_fill_limits(const Spec *spec, SimPlan *plan)
             one += stage->segments[i].activation_bytes;
         }
         const int64_t asked = one * spec->parallel.live_microbatches;
-        plan->ranks[r].limit_bytes = MAX(1, asked > 0 ? asked : left_bytes(spec, stage, &plan->ranks[r]));
+        plan->ranks[r].limit_bytes = MAX(1, asked > 0 ? asked : left_bytes(spec, plan, r));
     }
 }

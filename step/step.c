@@ -340,6 +340,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     if (!step_apply_scheme(step, error)) {
         return false;
     }
+    sim_plan_choose_orders(&plan, arena);
     *ret_plan = plan;
     return true;
 }

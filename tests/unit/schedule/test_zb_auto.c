@@ -1,6 +1,9 @@
 /* tests/unit/schedule/test_zb_auto.c - the searched zero-bubble schedule: within its memory, never behind the
  * schedules that it starts from, and near the best order there is where all orders can be tried. */
+#include <string.h>
+
 #include "report/report.h"
+#include "spec/load.h"
 #include "tests/unit/draws.h"
 #include "tests/unit/sim_fixture.h"
 #include "tests/unit/test_spec_support.h"
@@ -284,6 +287,53 @@ static void test_device_memory(void)
     g_assert_cmpint(limited, >, 0);
 }
 
+/* A scenario with so much memory a GPU. */
+static Report run_with(const char *text, double memory_bytes, OrrArena *arena)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    GError *error = NULL;
+    Report report;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
+    g_assert_true(spec_load_json(orr_json_root(doc), "scenario", NULL, false, spec, NULL, &error));
+    orr_json_free(doc);
+    spec->cluster.accelerator.memory_bytes = memory_bytes;
+    report_run(spec, NULL, &(ReportOptions){0}, arena, &report, &error);
+    g_assert_no_error(error);
+    return report;
+}
+
+/* More memory is never worse: the greedy clock's order for all the room there is may be slower than that for less, and
+ * unsharded gradients are reduced while room is reckoned for two of them, not for all of a stage. */
+static void test_room(void)
+{
+    static const char *const texts[] = {
+        "{\"model\": \"llama-8.86b\", \"cluster\": {\"accelerator\": \"rtx-4090-24gb\", \"gpus_per_node\": "
+        "8, "
+        "\"nodes\": 4, \"scale_out_bytes_per_s_per_gpu\": 25e9}, \"training\": {\"sequence_length\": 512, "
+        "\"global_batch\": 64, \"micro_batch\": 4, \"precision\": \"fp8\"}, \"parallel\": {\"pipeline\": 8, "
+        "\"zero\": 2, \"schedule\": \"zb-auto\"}, \"execution\": {\"framework\": \"nvidia-bert-2019\"}}",
+        "{\"model\": \"llama2-7b\", \"cluster\": {\"accelerator\": \"a100-sxm4-80gb\", \"gpus_per_node\": 8, "
+        "\"nodes\": 2, \"scale_out_bytes_per_s_per_gpu\": 50e9}, \"training\": {\"sequence_length\": 2048, "
+        "\"global_batch\": 32, \"micro_batch\": 1}, \"parallel\": {\"pipeline\": 2, \"zero\": 2, "
+        "\"schedule\": \"zb-auto\"}, \"execution\": {\"framework\": \"torchtitan\"}}"};
+    static const double memory_gb[] = {24, 26, 28, 30, 32, 36, 40, 50, 60};
+    for (size_t t = 0; t < G_N_ELEMENTS(texts); t++) {
+        int64_t before_ps = INT64_MAX;
+        int fitted = 0;
+        for (size_t i = 0; i < G_N_ELEMENTS(memory_gb); i++) {
+            OrrArena *arena = orr_arena_new();
+            const Report report = run_with(texts[t], memory_gb[i] * 1e9, arena);
+            if (report.fits) {
+                g_assert_cmpint(report.step_ps, <=, before_ps);
+                before_ps = report.step_ps;
+                fitted++;
+            }
+            orr_arena_free(arena);
+        }
+        g_assert_cmpint(fitted, >=, 6);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -293,5 +343,6 @@ int main(int argc, char **argv)
     g_test_add_func("/zb-auto/equal-times", test_equal_times);
     g_test_add_func("/zb-auto/against-all", test_against_all);
     g_test_add_func("/zb-auto/device-memory", test_device_memory);
+    g_test_add_func("/zb-auto/room", test_room);
     return g_test_run();
 }
