@@ -12,19 +12,6 @@ import sys
 
 MOST_WORDS = 25
 MOST_WORDS_OF_PAGE = 38
-# Pages that still have longer ones. Nothing may be added here.
-STILL_LONG = set("""
-docs/CAMPAIGN.md
-docs/MODEL-collectives.md
-docs/MODEL-kernels.md
-docs/MODEL-offload.md
-docs/MODEL-parallel.md
-docs/MODEL.md
-docs/NETWORK.md
-docs/REPORT.md
-docs/accuracy/dgxc_benchmarking.md
-docs/accuracy/mlperf.md
-""".split())
 LEANING = re.compile(r"(The same|That|Those|Times their|Such|Theirs)\b")
 STRING = r'"(?:\\.|[^"\\\n])*"'
 MACRO = r"(?:\s*\b(?:G_\w+_FORMAT|PRI\w+)\b)?"
@@ -80,11 +67,7 @@ def check_pages(root):
     wrong = []
     for path in [root / "README.md", *sorted(root.glob("docs/**/*.md"))]:
         name = str(path.relative_to(root))
-        long = list(check_page(name, path.read_text()))
-        if name not in STILL_LONG:
-            wrong += long
-        elif not long:
-            wrong.append(f"{name}: no sentence is too long any more; take it off STILL_LONG in tests/check_words.py")
+        wrong += check_page(name, path.read_text())
     return wrong
 
 
