@@ -11,7 +11,7 @@
 
 typedef struct ImportArgs {
     CliArgs common;
-    char *from, *base, *cluster;
+    char *from, *base, *cluster, *args;
 } ImportArgs;
 
 static bool format_of(const char *word, int *ret_format, GError **error)
@@ -83,21 +83,102 @@ static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeL
     return doc;
 }
 
+/* Puts something in place of the key that `message` calls missing; NULL: it says something else. */
+static const char *stand_in(const char *message, OrrJsonDoc *doc)
+{
+    static const char *const keys[][2] = {{"model", "\"llama3-8b\""},
+                                          {"model.layers", "1"},
+                                          {"model.hidden", "128"},
+                                          {"model.heads", "1"},
+                                          {"model.vocab", "128"},
+                                          {"cluster", "\"dgx-h100\""},
+                                          {"cluster.accelerator", "\"h100-sxm5-80gb\""},
+                                          {"training", "{\"sequence_length\": 128}"},
+                                          {"training.sequence_length", "128"},
+                                          {"training.global_batch", "1024"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *said = g_strdup_printf(": %s: missing;", keys[i][0]);
+        if (strstr(message, said) != NULL && orr_json_set(doc, keys[i][0], keys[i][1], NULL))
+            return strcmp(keys[i][0], "training") == 0 ? "training.sequence_length" : keys[i][0];
+    }
+    return NULL;
+}
+
 /* What is still missing for a run. A model alone is no scenario yet and does not want to be one. */
 static char *lacks(const OrrJson *scenario)
 {
-    g_autofree Spec *spec = g_new0(Spec, 1);
-    g_autoptr(GError) error = NULL;
     const bool alone = orr_json_count(scenario) == 1 && orr_json_member(scenario, "model") != NULL;
     if (alone)
         return g_strdup(
             "A model alone: --base SCENARIO.json puts it into a scenario, or --cluster NAME and --set "
             "training.sequence_length=..., training.global_batch=... do.\n");
-    if (spec_load_json(scenario, "the imported scenario", NULL, true, spec, NULL, &error))
-        return NULL;
-    g_autofree char *line = g_strndup(error->message, 1000);
-    g_autofree char *valid = g_utf8_make_valid(line, -1);
-    return g_strdup_printf("Still to be given (--base SCENARIO.json, --cluster NAME, --set): %s\n", valid);
+    enum { MOST = 12 };
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autoptr(GString) missing = g_string_new(NULL);
+    OrrJsonDoc *doc = orr_json_copy(scenario, "the imported scenario");
+    bool ok = false;
+    for (int i = 0; i < MOST && !ok; i++) {
+        g_autoptr(GError) error = NULL;
+        ok = spec_load_json(orr_json_root(doc), "the imported scenario", NULL, true, spec, NULL, &error);
+        const char *key = !ok ? stand_in(error->message, doc) : NULL;
+        if (key != NULL) {
+            g_string_append_printf(missing, "%s%s", missing->len > 0 ? ", " : "", key);
+        } else if (!ok && missing->len == 0) {
+            g_autofree char *line = g_strndup(error->message, 1000);
+            g_autofree char *valid = g_utf8_make_valid(line, -1);
+            g_string_append(missing, valid);
+        }
+        if (key == NULL)
+            break;
+    }
+    orr_json_free(doc);
+    return missing->len == 0
+               ? NULL
+               : g_strdup_printf("Still to be given (--base SCENARIO.json, --cluster NAME, --set): %s\n",
+                                 missing->str);
+}
+
+static bool is_script(const char *path, const GString *text)
+{
+    static const char *const endings[] = {".sh", ".bash", ".slurm", ".sbatch"};
+    bool is = g_str_has_prefix(text->str, "#!");
+    for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
+        is = is || g_str_has_suffix(path, endings[i]);
+    return is;
+}
+
+/* The script as it is called with --args: "NODES=2 A3B 4" sets NODES and makes A3B its $1. */
+static bool call(const ImportArgs *args, GString *text, GError **error)
+{
+    g_auto(GStrv) words = NULL;
+    int count = 0;
+    if (args->args == NULL)
+        return true;
+    if (!is_script(args->common.words[0], text))
+        return orr_fail(error, ORR_ERROR_INPUT, "--args: %s is no script; only a script takes words",
+                        args->common.words[0]);
+    g_autoptr(GError) wrong = NULL;
+    if (!g_shell_parse_argv(args->args, &count, &words, &wrong) &&
+        !g_error_matches(wrong, G_SHELL_ERROR, G_SHELL_ERROR_EMPTY_STRING))
+        return orr_fail(error, ORR_ERROR_INPUT, "--args: %s", wrong->message);
+    g_autoptr(GString) line = g_string_new(NULL);
+    int first = 0;
+    for (; first < count && (g_ascii_isalpha(words[first][0]) || words[first][0] == '_'); first++) {
+        const char *equals = strchr(words[first], '=');
+        if (equals == NULL)
+            break;
+        g_autofree char *quoted = g_shell_quote(equals + 1);
+        g_string_append_printf(line, "%.*s=%s\n", (int)(equals - words[first]), words[first], quoted);
+    }
+    g_string_append(line, "set --");
+    for (int i = first; i < count; i++) {
+        g_autofree char *quoted = g_shell_quote(words[i]);
+        g_string_append_printf(line, " %s", quoted);
+    }
+    g_string_append_c(line, '\n');
+    const char *behind = g_str_has_prefix(text->str, "#!") ? strchr(text->str, '\n') : NULL;
+    g_string_insert_len(text, behind != NULL ? behind - text->str + 1 : 0, line->str, (gssize)line->len);
+    return true;
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -108,7 +189,7 @@ static bool run(const CliArgs *common, GError **error)
                        report = g_string_new(NULL);
     g_auto(ExchangeLoss) loss;
     exchange_loss_init(&loss);
-    OrrJsonDoc *doc = text != NULL ? import(args, text, &loss, error) : NULL;
+    OrrJsonDoc *doc = text != NULL && call(args, text, error) ? import(args, text, &loss, error) : NULL;
     if (doc == NULL)
         return false;
     OrrJsonWriter w;
@@ -134,6 +215,8 @@ static const CliFlag flags[] = {
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",
      "the cluster it is to run on, a preset or a path; --set cluster.nodes=N says how large"},
+    {"args", CLI_FLAG_TEXT, offsetof(ImportArgs, args), "WORDS",
+     "what a script is called with: its words, and variables before them, as \"NNODES=2 7B 4096\""},
 };
 
 const CliCommand cli_command_import = {
@@ -155,6 +238,7 @@ const CliCommand cli_command_import = {
         "to. Settings that change the prediction come apart from those that do not (logging, "
         "data, learning rates).\n\n"
         "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
+        "  orrery import run_qwen3.sh --cluster dgx-h100 --args \"NNODES=2 dlc A3B 1 8\"\n"
         "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n"
         "  orrery import config.json --cluster dgx-h100 --set training.sequence_length=8192 "
         "--set training.global_batch=64 | orrery run -\n"

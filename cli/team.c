@@ -41,7 +41,7 @@ static int processes_on_node(void)
 /* Beside the binary, or where `install` puts it. */
 static void *load_module(void)
 {
-    static const char *const places[] = {"orrery_mpi.so", "../lib/orrery/orrery_mpi.so"};
+    static const char *const places[] = {"orrery_mpi.so", "../" ORRERY_LIBRARIES "/orrery/orrery_mpi.so"};
     g_autofree char *binary = g_file_read_link("/proc/self/exe", NULL);
     g_autofree char *folder = binary != NULL ? g_path_get_dirname(binary) : NULL;
     for (gsize i = 0; folder != NULL && i < G_N_ELEMENTS(places); i++) {

@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--part|--slurm|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--seeds|--order|--segments|--root|--reduce|--latency|--folds|--launch|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--framework|--for|--deadline|--budget-usd|--power-mw|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--part|--slurm|--what|--topology|--dims|--rate|--fail|--op|--bytes|--width|--algorithm|--library|--fidelity|--routing|--seeds|--order|--segments|--root|--reduce|--latency|--folds|--launch|--args|--prompts|--samples|--prompt-tokens|--answer-tokens|--answer-log-sd|--answer-most|--most-sequences|--batch|--context|--pass|--port|--listen|--token|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --trace-kernels --chakra --simai --program --ranks --from --to --memory --by --steps --memory-snapshot --kernels --links --own-runs --memory-reserve --unfold --timeline --ideal --textbook --verbose --check --set --format --output --quiet --help' ;;
@@ -25,7 +25,7 @@ _orrery() {
             list:-*) words='--format --output --quiet --help' ;;
             report:-*) words='--own-runs --compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
-            import:-*) words='--from --base --cluster --set --output --quiet --help' ;;
+            import:-*) words='--from --base --cluster --args --set --output --quiet --help' ;;
             generate:-*) words='--prompts --samples --prompt-tokens --answer-tokens --answer-log-sd --answer-most --most-sequences --batch --context --check --set --format --output --quiet --help' ;;
             trace:-*) words='--scenario --beside --pass --page --set --format --output --quiet --help' ;;
             replay:-*) words='--check --format --output --quiet --help' ;;

@@ -236,6 +236,7 @@ complete -c orrery -n '__fish_seen_subcommand_from export' -l help -d 'show this
 complete -c orrery -n '__fish_seen_subcommand_from import' -l from -x -d 'megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, peft, verl, nemo-rl, openrlhf, slime or hf (default: told from the file)'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l base -r -d 'a scenario that says what the file does not: the cluster, the model, the software'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l cluster -x -d 'the cluster it is to run on, a preset or a path; --set cluster.nodes=N says how large'
+complete -c orrery -n '__fish_seen_subcommand_from import' -l args -x -d 'what a script is called with: its words, and variables before them, as "NNODES=2 7B 4096"'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l output -r -d 'write there instead of to standard output'
 complete -c orrery -n '__fish_seen_subcommand_from import' -l quiet -d 'no notes on standard error'

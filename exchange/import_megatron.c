@@ -18,14 +18,45 @@ static void take_biases(const MegatronNames *names)
     exchange_import_native(names->import, "model.biases", linear ? "all" : qkv ? "qkv" : "none");
 }
 
-/* "2", or "([0]*3+[1]*58)". */
+/* "([0]*3+[1]*58)", "[1]*48" or "[0,1,1]": how many layers at the beginning are dense, where all others have experts; else -1. */
+static int dense_at_first(const char *text)
+{
+    enum { MOST = 100000 };
+    int dense = 0, count = 0;
+    bool sparse = false;
+    for (const char *at = text + (text[0] == '('); *at != '\0' && strcmp(at, ")") != 0;) {
+        const char *open = at;
+        gint64 times = 1;
+        char *end = NULL;
+        const gsize inside = strcspn(open, "]");
+        if (*open != '[' || open[inside] == '\0')
+            return -1;
+        at = open + inside + 1;
+        if (*at == '*') {
+            times = g_ascii_strtoll(at + 1, &end, 10);
+            at = end;
+        }
+        for (gint64 i = 0; i < times && times <= MOST; i++)
+            for (gsize c = 1; c < inside; c++) {
+                if (strchr("01, ", open[c]) == NULL || (open[c] == '0' && sparse) || count > MOST)
+                    return -1;
+                sparse = sparse || open[c] == '1';
+                dense += open[c] == '0';
+                count += open[c] == '0' || open[c] == '1';
+            }
+        at += *at == '+';
+    }
+    return count > 0 ? dense : -1;
+}
+
 static void take_layer_freq(const MegatronNames *names)
 {
     const char *text = megatron_text(names, "moe-layer-freq", "model.moe_layer_freq");
-    int dense = 0, sparse = 0, step = 0, end = 0;
+    int step = 0, end = 0;
     if (text == NULL)
         return;
-    if (sscanf(text, "([0]*%5d+[1]*%5d)%n", &dense, &sparse, &end) == 2 && text[end] == '\0' && dense >= 0) {
+    const int dense = dense_at_first(text);
+    if (dense >= 0) {
         exchange_import_native_int(names->import, "model.moe.dense_layers", dense);
         exchange_import_native_int(names->import, "model.moe.layer_step", 1);
     } else if (sscanf(text, "%5d%n", &step, &end) == 1 && text[end] == '\0' && step > 0) {
@@ -103,6 +134,28 @@ static void take_older_model(const MegatronNames *names)
         exchange_import_native(names->import, "model.embedding_norm", "true");
     exchange_import_move(names->import, "model-parallel-size", "parallel.tensor");
     exchange_import_move(names->import, "pad-vocab-size-to", "model.vocab");
+    exchange_import_move(names->import, "padded-vocab-size", "model.vocab");
+}
+
+/* Other names of Pai-Megatron-Patch, and what Megatron takes where a launch says nothing.
+ * Source: megatron/core/transformer/transformer_config.py, MLATransformerConfig */
+static void take_latent_attention(const MegatronNames *names)
+{
+    static const struct {
+        const char *flag, *key, *fallback;
+    } rows[] = {{NULL, "model.mla.kv_lora_rank", "512"},
+                {"qk-nope-head-dim", "model.mla.qk_nope_head_dim", "128"},
+                {"qk-rope-head-dim", "model.mla.qk_rope_head_dim", "64"},
+                {NULL, "model.mla.v_head_dim", "128"}};
+    bool latent = false;
+    if (!megatron_switch(names, "multi-latent-attention", "model.multi_latent_attention", &latent) || !latent)
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(rows) && !names->bridge; i++) {
+        if (rows[i].flag != NULL)
+            exchange_import_move(names->import, rows[i].flag, rows[i].key);
+        if (exchange_import_at(names->import, rows[i].key) == NULL)
+            exchange_import_implied(names->import, rows[i].key, rows[i].fallback);
+    }
 }
 
 /* A model that is there as a whole, not fields that --set gave it. */
@@ -146,7 +199,7 @@ static void take_model(const MegatronNames *names)
         exchange_import_implied(names->import, "model.ffn_hidden", width); /* Megatron-LM's own default */
     }
     megatron_text(names, "group-query-attention", NULL);
-    megatron_text(names, "multi-latent-attention", "model.multi_latent_attention");
+    take_latent_attention(names);
     megatron_text(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
     megatron_text(names, "attention-dropout", "model.attention_dropout");
     take_number(names, "hidden-dropout", "model.hidden_dropout", "model.dropout_frac");
@@ -412,28 +465,6 @@ static void take_silent_dropout(const MegatronNames *names)
                                                    "--hidden-dropout 0 --attention-dropout 0");
 }
 
-/* GPT-2's vocabulary, padded as Megatron pads it, where no size is given. Source: megatron/training/tokenizer/tokenizer.py,
- * _vocab_size_with_padding */
-static void take_vocabulary(const MegatronNames *names)
-{
-    enum { GPT2_TOKENS = 50257 };
-    const char *type = names->bridge ? NULL : exchange_import_text(names->import, "tokenizer-type");
-    int each = 128;
-    if (type == NULL || strcmp(type, "GPT2BPETokenizer") != 0 ||
-        megatron_text(names, "num-layers", NULL) == NULL ||
-        exchange_import_at(names->import, "model.vocab") != NULL)
-        return;
-    exchange_import_int(names->import, "make-vocab-size-divisible-by", &each);
-    const int multiple =
-        CLAMP(each, 1, 65536) * CLAMP(exchange_import_doc_int(names->import, "parallel.tensor", 1), 1, 1024);
-    if (names->import->loss != NULL)
-        exchange_loss_default(
-            names->import->loss,
-            "the 50,257 words of GPT2BPETokenizer, padded by --make-vocab-size-divisible-by");
-    exchange_import_native_int(names->import, "model.vocab",
-                               (GPT2_TOKENS + multiple - 1) / multiple * multiple);
-}
-
 static void import_named(ExchangeImport *import, bool bridge)
 {
     const MegatronNames names = {import, bridge};
@@ -442,7 +473,7 @@ static void import_named(ExchangeImport *import, bool bridge)
     take_pipeline(&names);
     take_expert_tensor(&names);
     take_silent_dropout(&names);
-    take_vocabulary(&names);
+    megatron_take_vocabulary(&names);
     take_data(&names);
     megatron_take_training(&names);
 }

@@ -21,5 +21,6 @@ void megatron_word(const MegatronNames *names, const char *flag, const char *bri
 
 /* exchange/import_megatron_training.c: precision, recomputation, attention, framework, batch. */
 void megatron_take_training(const MegatronNames *names);
+void megatron_take_vocabulary(const MegatronNames *names);
 
 #endif

@@ -239,6 +239,117 @@ static void take_ramp(const MegatronNames *names)
     }
 }
 
+/* A number such as 2.4B; 0: none. */
+static double tokens_of(const char *text, char **end)
+{
+    static const char letters[] = "KMBT";
+    double value = g_ascii_strtod(text, end);
+    const char *letter = *end != text && **end != '\0' ? strchr(letters, g_ascii_toupper(**end)) : NULL;
+    for (const char *at = letters; letter != NULL && at <= letter; at++)
+        value *= 1000;
+    *end += letter != NULL;
+    return value;
+}
+
+/* "0:16 2.4B:320 12B:1536": from which token on a batch has how many sequences; the last is the run's own.
+ * Source: megatron/training/config/training_config.py, step_batch_size_schedule */
+static void take_steps(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    const char *text = megatron_text(names, "step-batch-size-schedule", "train.step_batch_size_schedule");
+    if (text == NULL || strcmp(text, "null") == 0)
+        return;
+    g_autoptr(GString) schedule = g_string_new("[");
+    g_auto(GStrv) words = g_strsplit_set(text, " ,;\t", -1);
+    double from = 0;
+    gint64 batch = 0;
+    bool ok = true;
+    for (char **word = words; ok && *word != NULL; word++) {
+        char *end = NULL;
+        gint64 next = 0;
+        if ((*word)[0] == '\0')
+            continue;
+        const double at = tokens_of(*word, &end);
+        ok = *end == ':' && g_ascii_string_to_signed(end + 1, 10, 1, 1000000000, &next, NULL) &&
+             (batch > 0 ? at > from : at <= 0);
+        if (ok && batch > 0)
+            g_string_append_printf(schedule, "%s{\"global_batch\": %" G_GINT64_FORMAT ", \"tokens\": %.0f}",
+                                   schedule->len > 1 ? ", " : "", batch, at - from);
+        from = at;
+        batch = next;
+    }
+    g_string_append_c(schedule, ']');
+    if (!ok || batch == 0) {
+        exchange_import_warn(
+            import, "step-batch-size-schedule: \"%.60s\" is no list like 0:768 250B:1536; passed over", text);
+        return;
+    }
+    exchange_import_native_int(import, "training.global_batch", (int)batch);
+    if (schedule->len > 2 && exchange_import_at(import, "training.tokens") == NULL)
+        exchange_import_warn(
+            import,
+            "step-batch-size-schedule: without train-samples the run has no end; its last batch is taken");
+    else if (schedule->len > 2)
+        exchange_import_native(import, "training.batch_schedule", schedule->str);
+}
+
+/* Pai-Megatron-Patch: a tokenizer's words and what --extra-vocab-size adds up to a model's table.
+ * Sources: megatron_patch/tokenizer/__init__.py; tokenizer_config.json of Llama 2 and 3, Qwen2, Mistral and DeepSeek-V2, -V3 */
+static void take_patch_vocabulary(const MegatronNames *names)
+{
+    static const struct {
+        const char *type;
+        int extra, words; /* extra -1: any */
+    } known[] = {{"LLamaTokenizer", -1, 32000},         {"LLama2Tokenizer", -1, 32000},
+                 {"LLama3Tokenizer", -1, 128000},       {"Qwen2Tokenizer", -1, 151643},
+                 {"Qwen3Tokenizer", -1, 151643},        {"Qwen2VLTokenizer", -1, 151643},
+                 {"MistralTokenizer", -1, 32000},       {"MixtralTokenizer", -1, 32000},
+                 {"DeepSeekV2Tokenizer", 2400, 100000}, {"DeepSeekV2Tokenizer", 467, 128813}};
+    const char *type = exchange_import_text(names->import, "patch-tokenizer-type");
+    int extra = 0;
+    if (type == NULL || exchange_import_at(names->import, "model.vocab") != NULL)
+        return;
+    exchange_import_int(names->import, "extra-vocab-size", &extra);
+    for (gsize i = 0; i < G_N_ELEMENTS(known) && extra >= 0; i++)
+        if (strcmp(known[i].type, type) == 0 && (known[i].extra < 0 || known[i].extra == extra)) {
+            exchange_import_native_int(names->import, "model.vocab", known[i].words + extra);
+            return;
+        }
+}
+
+/* The vocabularies of tokenizers whose size is theirs, padded as Megatron pads them, where no size is given. GPT models' default
+ * is GPT-2's, as a file of merges shows. Sources: megatron/training/tokenizer/tokenizer.py, _vocab_size_with_padding;
+ * pretrain_gpt.py, args_defaults; the vocabularies of openai/gpt-2 and google-research/bert */
+void megatron_take_vocabulary(const MegatronNames *names)
+{
+    static const struct {
+        const char *type;
+        int tokens;
+    } known[] = {
+        {"GPT2BPETokenizer", 50257}, {"BertWordPieceLowerCase", 30522}, {"BertWordPieceCase", 28996}};
+    if (!names->bridge)
+        take_patch_vocabulary(names);
+    const char *type = names->bridge ? NULL : exchange_import_text(names->import, "tokenizer-type");
+    if (!names->bridge && type == NULL && exchange_import_text(names->import, "merge-file") != NULL)
+        type = known[0].type;
+    int each = 128, tokens = 0;
+    for (gsize i = 0; type != NULL && i < G_N_ELEMENTS(known); i++)
+        tokens = strcmp(type, known[i].type) == 0 ? known[i].tokens : tokens;
+    if (tokens == 0 || megatron_text(names, "num-layers", NULL) == NULL ||
+        exchange_import_at(names->import, "model.vocab") != NULL)
+        return;
+    exchange_import_int(names->import, "make-vocab-size-divisible-by", &each);
+    const int multiple =
+        CLAMP(each, 1, 65536) * CLAMP(exchange_import_doc_int(names->import, "parallel.tensor", 1), 1, 1024);
+    if (names->import->loss != NULL) {
+        g_autofree char *said =
+            g_strdup_printf("the %d,%03d words of %s, padded by --make-vocab-size-divisible-by",
+                            tokens / 1000, tokens % 1000, type);
+        exchange_loss_default(names->import->loss, said);
+    }
+    exchange_import_native_int(names->import, "model.vocab", (tokens + multiple - 1) / multiple * multiple);
+}
+
 void megatron_take_training(const MegatronNames *names)
 {
     ExchangeImport *import = names->import;
@@ -261,5 +372,6 @@ void megatron_take_training(const MegatronNames *names)
     if (count > 0 && sequence > 0 && *end == '\0')
         exchange_import_tokens(import, count * sequence);
     take_ramp(names);
+    take_steps(names);
     take_framework(names);
 }

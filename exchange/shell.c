@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "exchange/shell_branch.h"
 #include "exchange/shell_expand.h"
 
 enum { DEEPEST = 4, LONGEST = 1 << 16 };
@@ -15,13 +16,16 @@ typedef struct Shell {
     bool quoted;    /* a part of it was in quotes */
     int arrays;     /* brackets of arrays that are open */
     char *document; /* the word that ends the here-document which begins on this line, or NULL */
+    ShellBranches branches;
 } Shell;
 
 static void read_text(Shell *shell, const char *text, gsize length, int level);
 
 static void add_end(Shell *shell, const char *end)
 {
-    if (shell->list->len > 0 && !shell_is_end(g_ptr_array_index(shell->list, shell->list->len - 1)))
+    shell_branches_command_ends(&shell->branches, shell->list, shell->variables);
+    if (shell->list->len > 0 && !shell_branches_skip(&shell->branches) &&
+        !shell_is_end(g_ptr_array_index(shell->list, shell->list->len - 1)))
         g_ptr_array_add(shell->list, g_strdup(end));
 }
 
@@ -51,18 +55,41 @@ static gsize assignment(const char *word)
 static void assign(Shell *shell, const char *word, gsize value)
 {
     const gsize name = value - 1 - (word[value - 2] == '+');
+    if (shell_branches_skip(&shell->branches))
+        return;
     const bool usable = strlen(word + value) < LONGEST && !holds_options(word + value);
     g_hash_table_insert(shell->variables, g_strndup(word, name), g_strdup(usable ? word + value : ""));
 }
 
+/* A word that belongs to `if` or `case`, a pattern, or one of a branch that is not taken. */
+static bool end_word_of_branch(Shell *shell, int level)
+{
+    ShellBranches *branches = &shell->branches;
+    const char *word = shell->word->str;
+    const bool plain = level == 0 && shell->arrays == 0, begins = branches->command;
+    if (plain && shell_branches_in_pattern(branches) && (shell->quoted || strcmp(word, "esac") != 0)) {
+        shell_branches_pattern(branches, word);
+        return true;
+    }
+    if (plain && !shell->quoted && word[0] != '\0' && shell_branches_keyword(branches, shell->list, word))
+        return true;
+    if (shell_branches_skip(branches))
+        return true;
+    if (plain && begins && strcmp(word, "set") == 0)
+        branches->set_at = (int)shell->list->len;
+    branches->command = branches->command && !shell->quoted;
+    return false;
+}
+
 static void end_word(Shell *shell, int level)
 {
-    const bool open = shell->open;
+    const bool open = shell->open && !end_word_of_branch(shell, level);
     const char *word = shell->word->str;
     const gsize value = assignment(word);
+    const bool counts = shell->branches.collecting || shell->branches.set_at >= 0;
     if (open && value > 0)
         assign(shell, word, value);
-    if (open && shell->quoted && level < DEEPEST && holds_options(word + value)) {
+    if (open && shell->quoted && level < DEEPEST && holds_options(word + value) && !counts) {
         g_autofree char *inner = g_strdup(word + value);
         g_string_truncate(shell->word, 0);
         shell->open = shell->quoted = false;
@@ -71,6 +98,8 @@ static void end_word(Shell *shell, int level)
         add_end(shell, SHELL_END);
     } else if (open && word[0] != '\0') {
         g_ptr_array_add(shell->list, g_strdup(word));
+    } else if (open && shell->quoted && counts) {
+        g_ptr_array_add(shell->list, g_strdup(SHELL_EMPTY));
     }
     g_string_truncate(shell->word, 0);
     shell->open = shell->quoted = false;
@@ -180,6 +209,31 @@ static bool ends_here(const char *text, gsize length, gsize at)
     return at + 1 >= length || g_ascii_isspace(text[at + 1]) || strchr(";|&", text[at + 1]) != NULL;
 }
 
+/* The signs of conditions and cases: "&&" and "||" between tests, ")" behind a pattern, ";;". Returns `at` where it is none. */
+static gsize read_branch_sign(Shell *shell, const char *text, gsize length, gsize at)
+{
+    const char c = text[at];
+    const bool twice = at + 1 < length && text[at + 1] == c;
+    ShellBranches *branches = &shell->branches;
+    if (branches->collecting && twice && (c == '&' || c == '|')) {
+        end_word(shell, 0);
+        g_ptr_array_add(shell->list, g_strdup(c == '&' ? "&&" : "||"));
+        branches->command = true;
+        return at + 2;
+    }
+    if (c == ')' && shell_branches_in_pattern(branches)) {
+        end_word(shell, 0);
+        shell_branches_pattern_ends(branches);
+        return at + 1;
+    }
+    if (c == ';' && twice && shell->arrays == 0) {
+        end_word(shell, 0);
+        add_end(shell, SHELL_END);
+        return shell_branches_case_ends(branches) ? at + 2 : at;
+    }
+    return at;
+}
+
 /* What is neither quoted nor a word's letter. Returns the place behind it, or `at` where it is a letter. */
 static gsize read_sign(Shell *shell, const char *text, gsize length, gsize at, int level)
 {
@@ -188,16 +242,21 @@ static gsize read_sign(Shell *shell, const char *text, gsize length, gsize at, i
         return read_comment(shell, text, length, at);
     if (c == '<' || c == '>')
         return read_redirection(shell, text, length, at, level);
-    const bool group = c == '(' && !shell->open;
-    if (((c == ';' || c == '|' || c == '&') && !shell->open) ||
+    const gsize behind = level == 0 ? read_branch_sign(shell, text, length, at) : at;
+    if (behind > at)
+        return behind;
+    const bool group = c == '(' && !shell->open,
+               bracket = c == ';' && shell->branches.collecting && g_str_has_suffix(shell->word->str, "]");
+    if (bracket || ((c == ';' || c == '|' || c == '&') && !shell->open) ||
         ((c == ';' || c == '|' || c == '&' || group) && ends_here(text, length, at))) {
         end_word(shell, level);
         add_end(shell, SHELL_END);
         return at + 1;
     }
     if (c == '(' && g_str_has_suffix(shell->word->str, "=")) { /* an array begins; its words are the list's */
-        g_hash_table_insert(shell->variables, g_strndup(shell->word->str, strcspn(shell->word->str, "+=")),
-                            g_strdup(""));
+        if (!shell_branches_skip(&shell->branches))
+            g_hash_table_insert(shell->variables,
+                                g_strndup(shell->word->str, strcspn(shell->word->str, "+=")), g_strdup(""));
         g_string_truncate(shell->word, 0);
         shell->open = shell->quoted = false;
         shell->arrays++;
@@ -254,10 +313,12 @@ GPtrArray *shell_words(const char *text, gsize length)
 {
     Shell shell = {.list = g_ptr_array_new_with_free_func(g_free),
                    .variables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
-                   .word = g_string_new(NULL)};
+                   .word = g_string_new(NULL),
+                   .branches = shell_branches_new()};
     read_text(&shell, text, length, 0);
     g_string_free(shell.word, TRUE);
     g_free(shell.document);
+    shell_branches_clear(&shell.branches);
     g_hash_table_unref(shell.variables);
     return shell.list;
 }

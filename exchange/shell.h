@@ -1,7 +1,7 @@
 /* exchange/shell.h - the words of a launch script, with the variables that it sets put in.
  *
- * No shell: nothing is run, both sides of a condition are read, and what only a run could tell ($1, $(hostname), a
- * variable of the environment) stays as it is written.
+ * No shell: nothing is run, and what only a run could tell ($(hostname), a variable of the environment, $1 without
+ * `set -- ...` before) stays as it is written. Branches of a condition that is known are read or not; of others, all.
  */
 #ifndef ORR_EXCHANGE_SHELL_H
 #define ORR_EXCHANGE_SHELL_H

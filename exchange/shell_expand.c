@@ -143,7 +143,8 @@ static bool arithmetic(GHashTable *variables, const char *text, gsize length, GS
 static bool braces(GHashTable *variables, const char *text, gsize at, gsize end, int depth, GString *out)
 {
     const char *inside = text + at + 1;
-    const gsize length = end - at - 1, name = name_length(inside, length);
+    const gsize length = end - at - 1, digits = strspn(inside, "0123456789"),
+                name = digits > 0 ? MIN(digits, length) : name_length(inside, length);
     const char *value = value_of(variables, inside, name), *rest = inside + name;
     gsize left = length - name;
     if (name == 0)

@@ -129,6 +129,35 @@ static void test_export_import(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* A script is read as it is called, and all that is still missing is told at once. */
+static void test_import_called(void)
+{
+    static const char script[] = "#!/bin/bash\nif [ $1 = small ]; then\nN=12\nelse\nN=96\nfi\n"
+                                 "torchrun --nnodes $NODES pretrain_gpt.py --num-layers $N --hidden-size 768 "
+                                 "--num-attention-heads 12 --micro-batch-size $2\n";
+    g_autofree char *folder = cli_scratch_new(), *file = g_build_filename(folder, "train.sh", NULL),
+                    *scenario = cli_source(EXAMPLE);
+    g_assert_true(g_file_set_contents(file, script, -1, NULL));
+    CliRun small = cli_run(NULL, CLI_WORDS("import", file, "--args", "NODES=3 small 4")),
+           large = cli_run(NULL, CLI_WORDS("import", file, "--args", "'large one' 4")),
+           open = cli_run(NULL, CLI_WORDS("import", file, "--args", "'small")),
+           none = cli_run(NULL, CLI_WORDS("import", scenario, "--args", "x"));
+    g_assert_cmpint(small.status, ==, 0);
+    g_assert_nonnull(strstr(small.out, "\"layers\": 12"));
+    g_assert_nonnull(strstr(small.out, "\"nodes\": 3"));
+    g_assert_nonnull(strstr(small.out, "\"micro_batch\": 4"));
+    g_assert_nonnull(
+        strstr(small.err, "cluster.accelerator, training.sequence_length, training.global_batch"));
+    g_assert_nonnull(strstr(large.out, "\"layers\": 96"));
+    cli_assert_refused(&open, "an open quote", "--args: ");
+    cli_assert_refused(&none, "no script", "is no script; only a script takes words");
+    cli_run_clear(&small);
+    cli_run_clear(&large);
+    cli_run_clear(&open);
+    cli_run_clear(&none);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 /* "auto" is chosen before it is written. */
 static void test_export_auto(void)
 {
@@ -373,6 +402,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/sweep/refused", test_sweep_refused);
     g_test_add_func("/cli/compare", test_compare);
     g_test_add_func("/cli/export/import", test_export_import);
+    g_test_add_func("/cli/export/import-called", test_import_called);
     g_test_add_func("/cli/export/auto", test_export_auto);
     g_test_add_func("/cli/import/others", test_import_others);
     g_test_add_func("/cli/import/limits", test_import_limits);

@@ -33,6 +33,22 @@ static void test_words(void)
         {"run --a 1 2>&1 | tee log; run --b && x", "run|--a|1|.|1|.|tee|log|.|run|--b|.|x"},
         {"#SBATCH --nodes=48\nN=$SLURM_NNODES\n--n $N", "N=48|/|--n|48"},
         {"A=$A$A$A\n--x 'open", "A=$A$A$A|/|--x|open"},
+        {"X=a\nif [ $X = a ]; then\n--a 1\nelif [ $X = b ]; then\n--b 2\nelse\n--c\nfi\n--d",
+         "X=a|/|--a|1|/|--d"},
+        {"X=c\nif [ $X = a ]; then\n--a 1\nelif [ $X = b ]; then\n--b 2\nelse\n--c\nfi\n--d",
+         "X=c|/|--c|/|--d"},
+        {"if [ $1 = a ]; then --a 1; else --b 2; fi\n--c", "--a|1|.|--b|2|.|--c"},
+        {"set -- dlc '' 4\nif [[ $1 == d* && -z $2 ]] && [ $3 -gt 2 ];then\n--a $3 ${10}\nfi",
+         "--a|4|${10}|/"},
+        {"set -- a b c d e f g h i j\n--a $1 --b ${10} --c $10", "--a|a|--b|j|--c|a0"},
+        {"set -- 1\nif [ ! -z $NOWHERE ] || [ $1 != 1 ]\nthen\n--a\nfi\nif [ -n \"$1\" ]; then --b; fi",
+         "--b|."},
+        {"S=7B\ncase $S in\n 3B|7B)\n  --a 7 ;;\n *)\n  --b 9 ;;\nesac\n--c", "S=7B|/|--a|7|.|--c"},
+        {"S=9B\ncase \"${S}\" in\n 3B) --a 7 ;;\n *) --b 9 ;;\nesac\n--c", "S=9B|/|--b|9|.|--c"},
+        {"case $1 in\n 3B) --a 7 ;;\n *) --b 9 ;;\nesac\n--c", "--a|7|.|--b|9|.|--c"},
+        {"A=1\nif [ $A = 2 ]; then\n if [ x = x ]; then\n --a\n fi\n X=3\n Y=(--y 1)\nfi\n--b $X",
+         "A=1|/|--b|$X"},
+        {"if if if [ a = ]; then fi fi esac ;; case in", "fi|esac|."},
         {"", ""},
         {"\"\" ( ) ;;", ""},
     };
@@ -387,6 +403,71 @@ static void test_python(void)
     }
 }
 
+/* A script that picks its model by its second word, as Pai-Megatron-Patch's do. */
+static const char called[] =
+    "set -- dlc A3B 2 64\nSIZE=$2\nBATCH=$3\nGLOBAL=$4\nEXTRA=293\n"
+    "if [ $SIZE = 0.6B ]; then\n    LAYERS=28\n    HIDDEN=1024\n    moe_options=\"\"\n"
+    "elif [ $SIZE = A3B ]; then\n    LAYERS=48\n    HIDDEN=2048\n"
+    "    moe_options=\" \\\n        --num-experts 128 \\\n        --moe-router-topk 8 \\\n"
+    "        --moe-layer-freq '([0]*1+[1]*47)'\"\nelse\n    LAYERS=94\n    HIDDEN=4096\nfi\n"
+    "if [ $BATCH -gt 1 ]; then\n    AC=\" --recompute-granularity selective\"\nfi\n"
+    "run --num-layers ${LAYERS} --hidden-size ${HIDDEN} --num-attention-heads 32 \\\n"
+    "  --micro-batch-size $BATCH --global-batch-size $GLOBAL --seq-length 1024 \\\n"
+    "  --patch-tokenizer-type Qwen2Tokenizer --extra-vocab-size $EXTRA --multi-latent-attention "
+    "${moe_options} $AC\n";
+
+static void test_called(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import(called, said);
+    assert_at(doc, "model.layers", "48");
+    assert_at(doc, "model.hidden", "2048");
+    assert_at(doc, "model.vocab", "151936");
+    assert_at(doc, "model.moe.experts", "128");
+    assert_at(doc, "model.moe.dense_layers", "1");
+    assert_at(doc, "model.mla.kv_lora_rank", "512");
+    assert_at(doc, "model.mla.qk_rope_head_dim", "64");
+    assert_at(doc, "training.micro_batch", "2");
+    assert_at(doc, "training.global_batch", "64");
+    assert_at(doc, "training.recompute", "\"selective\"");
+    g_assert_null(strstr(said->str, "is not set in the file"));
+    orr_json_free(doc);
+}
+
+/* Where experts begin, the steps of a batch, GPT-2's words by their file of merges. */
+static void test_newer_flags(void)
+{
+    static const struct {
+        const char *freq, *dense;
+    } rows[] = {{"[1]*4", "0"},
+                {"([1]*4)", "0"},
+                {"'[0]*3+[1]*1'", "3"},
+                {"[0,0,1,1]", "2"},
+                {"1", "0"},
+                {"'([0]*1+[1]*3'", "1"},
+                {"'[1]*3+[0]*1'", "nothing"},
+                {"[1", "nothing"},
+                {"'[2]*4'", "nothing"}};
+    const char *shape =
+        "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 1000 --num-experts 8";
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        g_autofree char *script = g_strdup_printf("%s --moe-layer-freq %s\n", shape, rows[i].freq);
+        OrrJsonDoc *doc = import(script, said);
+        assert_at(doc, "model.moe.dense_layers", rows[i].dense);
+        orr_json_free(doc);
+    }
+    g_autoptr(GString) said = g_string_new(NULL);
+    g_autofree char *script = g_strdup_printf(
+        "%s --merge-file m --train-samples 1000000 --step-batch-size-schedule '0:16 2M:320 4M:512'\n", shape);
+    OrrJsonDoc *doc = import(script, said);
+    assert_at(doc, "model.vocab", "50304");
+    assert_at(doc, "training.global_batch", "512");
+    assert_at(doc, "training.batch_schedule",
+              "[{\"global_batch\":16,\"tokens\":2000000},{\"global_batch\":320,\"tokens\":2000000}]");
+    orr_json_free(doc);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -401,5 +482,7 @@ int main(int argc, char **argv)
     g_test_add_func("/import/python", test_python);
     g_test_add_func("/import/python-inside", test_python_inside);
     g_test_add_func("/import/ramp", test_ramp);
+    g_test_add_func("/import/called", test_called);
+    g_test_add_func("/import/newer-flags", test_newer_flags);
     return g_test_run();
 }
