@@ -122,12 +122,30 @@ static void add_params(const Spec *spec, const CostLinear *linear, int experts, 
     params->matrices += 2 * on.count;
 }
 
+/* The frozen router of a piece that is trained beside it. */
+static CostParams frozen_router(const Spec *spec, CostModelPart piece, int layer)
+{
+    const bool has = piece == COST_PART_LAYER || piece == COST_PART_MTP;
+    return spec->training.freeze.router && has
+               ? cost_router_params(&spec->model, piece == COST_PART_MTP ? spec->model.layers - 1 : layer)
+               : (CostParams){0};
+}
+
+static CostParams without_router(const Spec *spec, CostModelPart piece, int layer)
+{
+    CostParams params = cost_part_params(&spec->model, piece, layer);
+    const CostParams router = frozen_router(spec, piece, layer);
+    params.replicated -= router.replicated;
+    params.matrices -= router.matrices;
+    return params;
+}
+
 CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecModel *model = &spec->model;
     CostParams params = {0};
     if (!spec->training.adapter.given)
-        return cost_part_frozen(spec, piece, layer) ? params : cost_part_params(model, piece, layer);
+        return cost_part_frozen(spec, piece, layer) ? params : without_router(spec, piece, layer);
     if (piece != COST_PART_LAYER)
         return params;
     const bool has_experts = cost_layer_has_experts(model, layer);
@@ -189,8 +207,10 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
     CostFrozen frozen = {0};
     const CostParams all = cost_part_params(&spec->model, piece, layer);
     if (!adapter->given) {
-        const CostWeights weights = cost_rank_weights(&all, &spec->parallel);
-        const double each = cost_part_frozen(spec, piece, layer) ? cost_weight_wire_bytes(spec) : 0;
+        const CostParams left =
+            cost_part_frozen(spec, piece, layer) ? all : frozen_router(spec, piece, layer);
+        const CostWeights weights = cost_rank_weights(&left, &spec->parallel);
+        const double each = cost_weight_wire_bytes(spec);
         return (CostFrozen){each * weights.dense, each * weights.expert};
     }
     const double rest = cost_autocasts(spec) ? 4 : 2;

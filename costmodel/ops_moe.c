@@ -105,6 +105,9 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
     const double own = cost_moe_own_tokens(shape), logits = own * moe->experts;
+    const bool frozen = shape->spec->training.freeze.router;
+    if (frozen && pass == COST_BACKWARD_WEIGHT)
+        return;
     const bool fp32 = moe->router_fp32 && shape->element_bytes < 4;
     const int gemm = fp32 ? push_router_fp32(shape, pass, own, ops)
                           : cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden,
@@ -118,8 +121,10 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
                      forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
     if (forward) {
         const int routing = ops->count - 1;
-        cost_keep(ops, (CostTensor){"router input", shape->element_bytes * shape->part_tokens * shape->hidden,
-                                    input, .kept_by = gemm, .weight_grad = true});
+        if (!frozen || moe->shared_experts > 0) /* shared experts keep the same */
+            cost_keep(ops,
+                      (CostTensor){"router input", shape->element_bytes * shape->part_tokens * shape->hidden,
+                                   input, .kept_by = gemm, .weight_grad = true});
         cost_keep(ops,
                   (CostTensor){"router logits and probabilities", 8 * logits, routing, .kept_by = routing});
     }

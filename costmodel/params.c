@@ -108,17 +108,24 @@ static void add_dense_mlp(CostParams *params, const SpecModel *model, double ffn
     }
 }
 
+static CostParams router_of(const SpecModel *model, int experts)
+{
+    const bool bias = model->biases == SPEC_BIASES_ALL;
+    return (CostParams){.replicated = (double)(model->hidden + (bias ? 1 : 0)) * experts,
+                        .matrices = bias ? 2 : 1};
+}
+
 static void add_experts(CostParams *params, const SpecModel *model, const SpecMoeRun *own)
 {
     const SpecMoe *moe = &model->moe;
     const int experts = own->experts;
-    params->replicated += (double)model->hidden * experts; /* router */
+    const CostParams router = router_of(model, experts);
+    params->replicated += router.replicated;
     params->expert += experts * mlp_weights(model, own->expert_ffn_hidden);
-    params->matrices += 3;
+    params->matrices += 2 + router.matrices;
     if (model->biases == SPEC_BIASES_ALL) {
-        params->replicated += experts;
         params->expert += experts * ((model->gated_mlp ? 2.0 : 1.0) * own->expert_ffn_hidden + model->hidden);
-        params->matrices += 3;
+        params->matrices += 2;
     }
     if (moe->shared_experts > 0) {
         params->tensor_sharded += mlp_weights(model, moe->shared_expert_ffn_hidden);
@@ -280,6 +287,12 @@ CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int lay
         return params;
     }
     return params;
+}
+
+CostParams cost_router_params(const SpecModel *model, int layer)
+{
+    const int experts = cost_layer_has_experts(model, layer) ? cost_layer_moe(model, layer).experts : 0;
+    return experts > 0 ? router_of(model, experts) : (CostParams){0};
 }
 
 static double piece_total(const SpecModel *model, CostModelPart piece, int layer, bool active)

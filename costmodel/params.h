@@ -28,6 +28,9 @@ typedef enum {
  * tied model counts no matrix. */
 CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer);
 
+/* The router of a layer with experts, of which every rank has all; zeros: it has none. */
+CostParams cost_router_params(const SpecModel *model, int layer);
+
 /* True when the layer has routed experts. */
 bool cost_layer_has_experts(const SpecModel *model, int layer);
 

@@ -232,6 +232,28 @@ static int detect(const char *text, size_t length)
     return holds(text, length, "--") ? EXCHANGE_FORMAT_MEGATRON : -1;
 }
 
+/* Files of fine-tuning programs that are told apart and not read. Source: [AutoModel] examples, [LlamaFactory] examples, Hugging
+ * Face Accelerate */
+static bool is_another(const char *text, size_t length, const char *path, GError **error)
+{
+    static const struct {
+        const char *mark, *what;
+    } others[] = {
+        {"nemo_automodel.", "a recipe of NeMo AutoModel, which is not read; give execution.framework "
+                            "nemo-automodel and its sizes in a scenario"},
+        {"\nmodel_class:", "a configuration of LLaMA-Factory's v1, which is not read; give its sizes in a "
+                           "scenario, or the file of v0"},
+        {"compute_environment:",
+         "a launch of Accelerate, which says no model and no batch; give the training program's own file"},
+        {"\nexport_dir:", "an export of LLaMA-Factory, which trains nothing; give the file of the training"},
+        {"\ninfer_backend:",
+         "an inference of LLaMA-Factory, which trains nothing; give the file of the training"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        if (holds(text, length, others[i].mark))
+            return !orr_fail(error, ORR_ERROR_INPUT, "%s: is %s", path, others[i].what);
+    return false;
+}
+
 static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, const char *path,
                                 ExchangeLoss *loss)
 {
@@ -374,6 +396,8 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
         exchange_refuse_python(path, text, length, error);
         return NULL;
     }
+    if (format < 0 && is_another(text, length, path, error))
+        return NULL;
     const int kind = format >= 0 ? format : detect(text, length);
     if (kind < 0) {
         orr_fail(

@@ -93,6 +93,9 @@ static void check_task(Export *export)
         refuse(export, "training.adapter.fused", "true", "leave it out: one adapter a projection");
     if (spec_freezes(&training->freeze) && export->format != EXCHANGE_FORMAT_LLAMA_FACTORY)
         refuse(export, "training.freeze", "some layers", "give LLaMA-Factory's format, which freezes layers");
+    if (training->freeze.router)
+        refuse(export, "training.freeze.router", "true",
+               "leave it out: no format of these freezes routers alone");
 }
 
 static void text(Export *export, const char *key, const char *value)

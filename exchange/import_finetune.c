@@ -132,11 +132,14 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
     }
     g_autoptr(GString) list = g_string_new("[");
     const bool pattern = take_pattern(import, names, given, list);
+    bool one_layer = false, told = false;
     g_auto(GStrv) parts = g_strsplit_set(given != NULL && !pattern ? given : "", "[],'\" \t\n", -1);
     for (char **part = parts; *part != NULL; part++) {
         const char *dot = strrchr(*part, '.'),
                    *own = dot != NULL ? dot + 1 : *part; /* of a module's whole name */
         const char *name = strcmp(own, "output_proj") == 0 ? "o_proj" : own;
+        one_layer = one_layer || g_regex_match_simple("layers\\.[0-9]", *part, 0, 0);
+        told = told || name[0] != '\0';
         if (spec_knows_target(name))
             add_target(list, name);
         else if (name[0] != '\0')
@@ -147,9 +150,13 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
     static const char *const of_mlp[] = {"gate_proj", "up_proj", "down_proj"};
     for (gsize i = 0; mlp && i < G_N_ELEMENTS(of_mlp); i++)
         add_target(list, of_mlp[i]);
-    if (list->len == 1) {
-        exchange_import_warn(import, "%s: PEFT chooses them by the model's kind; q_proj and v_proj are taken",
+    if (one_layer)
+        exchange_import_warn(import, "%s: names single layers; adapters are taken on all of them",
                              names->targets);
+    if (list->len == 1) {
+        exchange_import_warn(import, "%s: %s; q_proj and v_proj are taken", names->targets,
+                             told ? "no linear layer that is known"
+                                  : "PEFT chooses them by the model's kind");
         g_string_append(list, "\"q_proj\",\"v_proj\"");
     }
     g_string_append_c(list, ']');
@@ -463,9 +470,10 @@ void exchange_import_peft(ExchangeImport *import)
     warn_of_kin(import);
     take_model(import, PEFT);
     exchange_import_harmless(import, harmless, G_N_ELEMENTS(harmless));
+    const bool narrow = has_word(text_of(import, PEFT->model), "bnb-4bit"); /* Unsloth's, stored so */
     if (strcmp(word, "pretrain") == 0 || strcmp(word, "sft") == 0)
-        exchange_import_native(import, "training.task", "\"lora\"");
-    take_adapter(import, PEFT, "bf16");
+        exchange_import_native(import, "training.task", narrow ? "\"qlora\"" : "\"lora\"");
+    take_adapter(import, PEFT, narrow ? "nf4" : "bf16");
 }
 
 void exchange_import_torchtune(ExchangeImport *import)

@@ -9,7 +9,7 @@
 enum { LABEL_COLUMN = 14 };
 
 /* How a figure of a point is written; OPTIONAL ones have a column where some machine has them. */
-typedef enum { WHOLE, TENTHS, DIGITS, PERCENT, STEP, WITH_INTERVAL, MONEY } Form;
+typedef enum { WHOLE, TENTHS, DAYS, DIGITS, PERCENT, STEP, WITH_INTERVAL, MONEY } Form;
 
 typedef struct Column {
     const char *header;
@@ -24,6 +24,18 @@ static const PlanPoint *answer_of(const Plan *plan)
     return plan->chosen >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)plan->chosen) : NULL;
 }
 
+/* The answer, or else what is nearest to fit of what was simulated. */
+static const PlanPoint *nearest_of(const Plan *plan)
+{
+    const PlanPoint *nearest = answer_of(plan);
+    for (guint i = 0; answer_of(plan) == NULL && plan->points != NULL && i < plan->points->len; i++) {
+        const PlanPoint *point = &g_array_index(plan->points, PlanPoint, i);
+        if (point->reason == NULL && (nearest == NULL || point->short_bytes < nearest->short_bytes))
+            nearest = point;
+    }
+    return nearest;
+}
+
 /* "30.9 (27.1 to 34.6)": what goes with days has their interval. */
 static void with_interval(char *text, const PlanPoint *point, double value, bool whole)
 {
@@ -35,7 +47,7 @@ static void with_interval(char *text, const PlanPoint *point, double value, bool
         if (whole)
             report_page_whole(texts[i], values[i]);
         else
-            g_snprintf(texts[i], ORR_TEXT_SIZE, "%.1f", values[i]);
+            plan_days_text(texts[i], values[i]);
     if (point->days_high > 0)
         g_snprintf(text, ORR_TEXT_SIZE, "%s (%s to %s)", middle, low, high);
     else
@@ -52,7 +64,7 @@ static const Column columns[] = {
     COLUMN("MW", power_w, 1e-6, DIGITS, true),
     COLUMN("step", step_s, 1, STEP, false),
     COLUMN("MFU", mfu, 100, PERCENT, false),
-    COLUMN("days", days, 1, TENTHS, false),
+    COLUMN("days", days, 1, DAYS, false),
     COLUMN("effective", effective.days, 1, WITH_INTERVAL, true),
     COLUMN("GPU-hours", gpu_hours, 1, WHOLE, false),
     COLUMN("USD", usd, 1, MONEY, true),
@@ -82,6 +94,9 @@ static void write_cell(const Column *column, const Plan *plan, const PlanPoint *
         break;
     case TENTHS:
         g_snprintf(text, ORR_TEXT_SIZE, "%.1f", value);
+        break;
+    case DAYS:
+        plan_days_text(text, value);
         break;
     case DIGITS:
         g_snprintf(text, ORR_TEXT_SIZE, "%.4g", value);
@@ -145,10 +160,62 @@ static void write_dropped(const PlanPage *page, GString *out)
     }
 }
 
+static double held_bytes(const Plan *plan)
+{
+    return plan->memory_bytes * answer_of(plan)->gpus;
+}
+
+/* "l40s-pcie, 1 GPU of 44.39 GiB, is the least that fits; the cheapest run is ...": where some machine has too little. */
+static void write_enough(const PlanPage *page, GString *out)
+{
+    char text[ORR_TEXT_SIZE], gpus[ORR_TEXT_SIZE];
+    const Plan *least = NULL, *cheapest = NULL;
+    g_autoptr(GString) lacking = g_string_new(NULL), line = g_string_new(NULL);
+    for (int i = 0; i < page->count; i++) {
+        const Plan *plan = &page->plans[i];
+        const PlanPoint *point = nearest_of(plan);
+        g_autofree char *name = plan_name(plan);
+        if (point == NULL)
+            continue;
+        if (!point->fits) {
+            g_string_append_printf(lacking, "%s%s %s", lacking->len > 0 ? ", " : "", name,
+                                   orr_text_bytes(text, point->short_bytes));
+            continue;
+        }
+        if (answer_of(plan) == NULL)
+            continue;
+        if (least == NULL || held_bytes(plan) < held_bytes(least))
+            least = plan;
+        if (point->usd > 0 && (cheapest == NULL || point->usd < answer_of(cheapest)->usd))
+            cheapest = plan;
+    }
+    if (lacking->len == 0)
+        return;
+    if (least == NULL) {
+        g_string_append(line, "none of these machines");
+    } else {
+        g_autofree char *name = plan_name(least);
+        g_string_append_printf(line, "%s: %s of %s, the least that does", name,
+                               report_page_gpus(gpus, answer_of(least)->gpus),
+                               orr_text_bytes(text, least->memory_bytes));
+        if (answer_of(least)->memory_verdict == REPORT_MEMORY_EDGE)
+            g_string_append_printf(line, " (%s)", plan_memory_words(answer_of(least), text));
+    }
+    if (cheapest != NULL && cheapest != least) {
+        g_autofree char *name = plan_name(cheapest);
+        g_string_append_printf(line, "; the run costs least on %s", name);
+    } else if (cheapest != NULL) {
+        g_string_append(line, ", and the run costs least on it");
+    }
+    report_page_entry(out, "  Enough", LABEL_COLUMN, line->str);
+    g_string_prepend(lacking, "of a GPU's memory: ");
+    report_page_entry(out, "  Lacking", LABEL_COLUMN, lacking->str);
+}
+
 void plan_write_beside(const PlanPage *page, GString *out)
 {
-    enum { FIRST = 2 }; /* behind the machine and its GPUs */
-    const char *headers[G_N_ELEMENTS(columns) + FIRST] = {"machine", "GPUs"};
+    enum { FIRST = 3 }; /* behind the machine, its GPUs and what it lacks */
+    const char *headers[G_N_ELEMENTS(columns) + FIRST] = {"machine", "GPUs", "memory"};
     const Column *shown[G_N_ELEMENTS(columns)];
     int count = 0;
     for (gsize c = 0; c < G_N_ELEMENTS(columns); c++)
@@ -160,10 +227,13 @@ void plan_write_beside(const PlanPage *page, GString *out)
     OrrTable *table = orr_table_new(headers, FIRST + count);
     for (int i = 0; i < page->count; i++) {
         const Plan *plan = &page->plans[i];
-        const PlanPoint *point = answer_of(plan);
-        char gpus[ORR_TEXT_SIZE] = "none", cell[G_N_ELEMENTS(columns)][ORR_TEXT_SIZE] = {{0}};
+        const PlanPoint *point = answer_of(plan), *nearest = nearest_of(plan);
+        char gpus[ORR_TEXT_SIZE] = "none", memory[ORR_TEXT_SIZE] = "",
+             cell[G_N_ELEMENTS(columns)][ORR_TEXT_SIZE] = {{0}};
         g_autofree char *name = plan_name(plan);
-        const char *cells[G_N_ELEMENTS(columns) + FIRST] = {name, gpus};
+        const char *cells[G_N_ELEMENTS(columns) + FIRST] = {name, gpus, memory};
+        if (nearest != NULL)
+            plan_memory_words(nearest, memory);
         if (point != NULL)
             report_page_whole(gpus, point->gpus);
         for (int c = 0; c < count; c++) {
@@ -175,6 +245,7 @@ void plan_write_beside(const PlanPage *page, GString *out)
     }
     report_page_table(table, out, 2);
     orr_table_free(table);
+    write_enough(page, out);
     write_terms(page, out);
     write_dropped(page, out);
 }

@@ -238,7 +238,11 @@ static void explain(double tokens, const PlanPoint *point, const PlanParts *part
     textbook->recompute_days =
         cost_textbook_seconds(textbook->parameters, tokens, point->gpus, textbook->flops_per_s_per_gpu) /
         DAY_S;
-    add_term(textbook, "flops", "FLOPs that 6 P T leaves out", counted - textbook->days);
+    const SpecTraining *training = &point->spec->training;
+    const bool frozen = training->adapter.given || spec_freezes(&training->freeze);
+    add_term(textbook, "flops",
+             frozen ? "gradients of frozen weights, which 6 P T counts" : "FLOPs that 6 P T leaves out",
+             counted - textbook->days);
     report_times(parts->part_ps, parts->bubble_ps, parts->late_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++) {
         const double days = (double)times[i].ps / (double)parts->step_ps * point->days;

@@ -1,4 +1,6 @@
 /* plan/plan_question.c - see plan_question.h. */
+#include <math.h>
+
 #include "plan/plan_question.h"
 
 #include <string.h>
@@ -55,4 +57,22 @@ void plan_write_question(const PlanPage *page, GString *out)
     if (options->power_w > 0)
         g_string_append_printf(asked, " within %.4g MW", options->power_w * 1e-6);
     report_page_entry(out, "  Asked", LABEL_COLUMN, asked->str);
+}
+
+#define GIB 1073741824.0
+
+const char *plan_memory_words(const PlanPoint *point, char *text)
+{
+    if (!point->fits)
+        g_snprintf(text, ORR_TEXT_SIZE, "-%.1f GiB", point->short_bytes / GIB);
+    else if (point->memory_verdict == REPORT_MEMORY_EDGE && !isnan(point->memory_odds))
+        g_snprintf(text, ORR_TEXT_SIZE, "edge, %.0f %%", 100 * point->memory_odds);
+    else
+        g_strlcpy(text, point->memory_verdict == REPORT_MEMORY_EDGE ? "edge" : "fits", ORR_TEXT_SIZE);
+    return text;
+}
+
+void plan_days_text(char *text, double days)
+{
+    g_snprintf(text, ORR_TEXT_SIZE, days < 2 ? "%.2g" : "%.1f", days);
 }

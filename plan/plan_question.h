@@ -6,6 +6,10 @@
 
 /* plan/beside.c: the table of several plans. */
 void plan_write_beside(const PlanPage *page, GString *out);
+/* "fits", "-5.7 GiB", "edge, 60 %"; returns `text`. */
+const char *plan_memory_words(const PlanPoint *point, char *text);
+/* Tenths of a day; of less than two, two digits. */
+void plan_days_text(char *text, double days);
 /* Seconds, whatever the size: the rows of a column are read against each other. */
 void plan_step_text(char *text, double step_s);
 

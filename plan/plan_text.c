@@ -22,17 +22,21 @@ static const PlanPoint *point_at(const Plan *plan, int index)
 
 static char *campaign_text(const PlanPoint *point)
 {
-    char text[ORR_TEXT_SIZE];
+    char text[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     GString *line = g_string_new(NULL);
+    plan_days_text(text, point->effective.days);
     if (point->effective.why_not != NULL)
         g_string_append(line, "no end: ");
     else if (point->effective.told)
-        g_string_append_printf(line, "%.1f days, of them ", point->effective.days);
-    g_string_append_printf(line, "%.1f days", point->days);
+        g_string_append_printf(line, "%s days, of them ", text);
+    plan_days_text(text, point->days);
+    g_string_append_printf(line, "%s days", text);
     if (point->effective.told)
         g_string_append(line, " of computing");
+    plan_days_text(text, point->days_low);
+    plan_days_text(high, point->days_high);
     if (point->days_high > 0)
-        g_string_append_printf(line, " (%.1f to %.1f)", point->days_low, point->days_high);
+        g_string_append_printf(line, " (%s to %s)", text, high);
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, point->gpu_hours));
     if (point->usd > 0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, point->usd));
@@ -256,17 +260,6 @@ static void letter(char *text, int index)
         g_snprintf(text, ORR_TEXT_SIZE, "%c", 'a' + index);
 }
 
-static const char *memory_words(const PlanPoint *point, char *text)
-{
-    if (!point->fits)
-        g_snprintf(text, ORR_TEXT_SIZE, "-%.1f GiB", point->short_bytes / GIB);
-    else if (point->memory_verdict == REPORT_MEMORY_EDGE && !isnan(point->memory_odds))
-        g_snprintf(text, ORR_TEXT_SIZE, "edge, %.0f %%", 100 * point->memory_odds);
-    else
-        g_strlcpy(text, point->memory_verdict == REPORT_MEMORY_EDGE ? "edge" : "fits", ORR_TEXT_SIZE);
-    return text;
-}
-
 enum { USD_CELL = 12 };
 
 /* Cells left: without a price there is no column for it. */
@@ -294,15 +287,15 @@ static void write_row(const Plan *plan, int index, const Configurations *list, O
         g_snprintf(cell[7], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
         if (point->efficiency_frac > 0)
             g_snprintf(cell[8], ORR_TEXT_SIZE, "%.0f %%", point->efficiency_frac * 100);
-        g_snprintf(cell[9], ORR_TEXT_SIZE, "%.1f", point->days);
+        plan_days_text(cell[9], point->days);
         if (point->effective.told)
-            g_snprintf(cell[10], ORR_TEXT_SIZE, "%.1f", point->effective.days);
+            plan_days_text(cell[10], point->effective.days);
         else if (point->effective.why_not != NULL)
             g_strlcpy(cell[10], "no end", ORR_TEXT_SIZE);
         report_page_whole(cell[11], point->gpu_hours);
         if (point->usd > 0)
             report_page_whole(cell[12], point->usd);
-        memory_words(point, cell[13]);
+        plan_memory_words(point, cell[13]);
     }
     const char *cells[CELLS];
     if (point->reason != NULL)

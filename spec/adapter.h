@@ -62,7 +62,8 @@ typedef struct SpecAdapter {
 /* Weights that training leaves as they are, beside none of an adapter's. */
 typedef struct SpecFreeze {
     bool embedding, head;
-    int layers; /* from the first on */
+    bool router; /* those of all layers with experts */
+    int layers;  /* from the first on */
 } SpecFreeze;
 
 /* Whether it is asked how much more likely a sequence is than to a reference. */
@@ -73,7 +74,7 @@ static inline bool spec_task_refers(SpecTask task)
 
 static inline bool spec_freezes(const SpecFreeze *freeze)
 {
-    return freeze->embedding || freeze->head || freeze->layers > 0;
+    return freeze->embedding || freeze->head || freeze->router || freeze->layers > 0;
 }
 
 /* Whether training.adapter.targets takes this name. */

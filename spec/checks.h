@@ -39,6 +39,8 @@ static inline bool spec_is_zero_plus(const SpecParallel *parallel)
 /* spec/fields_adapter.c: training.task, training.adapter. */
 bool spec_check_adapter(const Check *check);
 bool spec_check_lengths(const Check *check);
+/* What of ZeRO++ changes how trained weights alone are gathered, as a key; NULL: nothing. */
+const char *spec_gathers_trained_alone(const SpecParallel *parallel);
 /* A model of rewards has a head of one number, which shares no table. */
 void spec_complete_task(Spec *spec);
 bool spec_check_freeze(const Check *check);

@@ -137,6 +137,15 @@ bool spec_read_adapter(SpecReadContext *context, const OrrJson *node, void *targ
     return spec_read_table(&inside, &spec_table_adapter, node, adapter, error);
 }
 
+/* ZeRO++ quantises and shards anew what it gathers of trained weights; of frozen ones, which are stored otherwise, nobody has
+ * read what it does. NULL: it does neither. */
+const char *spec_gathers_trained_alone(const SpecParallel *parallel)
+{
+    return parallel->quantized_weight_gather  ? "parallel.quantized_weight_gather"
+           : parallel->secondary_weight_shard ? "parallel.secondary_weight_shard"
+                                              : NULL;
+}
+
 /* What stands beside an adapter and is not modelled with one; NULL: nothing. */
 static const char *beside(const Spec *spec)
 {
@@ -155,7 +164,7 @@ static const char *beside(const Spec *spec)
         return "parallel.compression";
     if (spec->parallel.tensor_scheme != SPEC_TENSOR_1D)
         return "parallel.tensor_scheme";
-    return spec->training.mlp_tiles > 1 ? "training.mlp_tiles" : NULL;
+    return spec->training.mlp_tiles > 1 ? "training.mlp_tiles" : spec_gathers_trained_alone(&spec->parallel);
 }
 
 /* Preferences need a reference, and pairs have two sequences each. */
@@ -252,6 +261,10 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_base, (int)adapter->base_dtype),
                                spec_word(&spec_words_task, (int)task),
                                narrow ? "give task \"qlora\"" : "give nf4, int4, int8 or fp8");
+    if (adapter->dtype != SPEC_FP32 && adapter->dtype != SPEC_FP16 && adapter->dtype != SPEC_BF16)
+        return spec_check_fail(
+            check, "training.adapter.dtype: \"%s\" is no format to train in; give bf16, fp16 or fp32",
+            spec_word(&spec_words_dtype, (int)adapter->dtype));
     if (!check_targets(check, &spec->model, adapter))
         return false;
     const char *with = beside(spec);

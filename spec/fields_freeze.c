@@ -8,6 +8,10 @@ static const SpecField freeze_fields[] = {
                "The first layers, this many, are not trained. Behind a frozen embedding no gradient "
                "reaches them."),
     SPEC_F_BOOL(SpecFreeze, head, "false", 0, "The LM head and the norm before it are not trained."),
+    SPEC_F_BOOL(
+        SpecFreeze, router, "false", 0,
+        "Routers of experts are not trained, as with freeze_moe_router of verl and NeMo-RL. Gradients "
+        "pass through them."),
 };
 SPEC_TABLE(spec_table_freeze, "training.freeze", "Weights that training leaves as they are.", freeze_fields);
 
@@ -19,6 +23,11 @@ bool spec_read_freeze(SpecReadContext *context, const OrrJson *node, void *targe
                               orr_json_type_name(node));
     SpecReadContext inside = *context;
     inside.quiet++;
+    if (orr_json_member(node, "vision") != NULL || orr_json_member(node, "vision_tower") != NULL)
+        return spec_read_fail(
+            context, NULL, error,
+            "knows no vision tower, as no model of ours has one; leave it out, and count an "
+            "image as the tokens that it takes of the sequence");
     return spec_read_table(&inside, &spec_table_freeze, node, target, error);
 }
 
@@ -33,7 +42,9 @@ static const char *beside(const Spec *spec)
         return "model.encoder_layers";
     if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
         return "parallel.data_scheme parameter_server";
-    return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE ? "parallel.compression" : NULL;
+    if (spec->parallel.compression.kind != SPEC_COMPRESSION_NONE)
+        return "parallel.compression";
+    return spec_gathers_trained_alone(&spec->parallel);
 }
 
 bool spec_check_freeze(const Check *check)
@@ -44,6 +55,9 @@ bool spec_check_freeze(const Check *check)
     if (with != NULL)
         return spec_check_fail(check, "training.freeze: with %s is not modelled; leave one of them out",
                                with);
+    if (freeze->router && spec->model.moe.experts == 0)
+        return spec_check_fail(check,
+                               "training.freeze.router: true, but the model has no experts; leave it out");
     if (freeze->layers > spec->model.layers)
         return spec_check_fail(check, "training.freeze.layers: %d, but the model has %d; give at most these",
                                freeze->layers, spec->model.layers);

@@ -202,7 +202,7 @@ static void fill_mtp(Step *step, int stage, bool first, SimSegment *segment, Ste
     const double table =
         first && step_copies_table(step) ? (double)spec->model.vocab * spec->model.hidden : 0;
     const bool frozen = spec->training.freeze.embedding;
-    CostParams counts = cost_part_params(&spec->model, COST_PART_MTP, 0);
+    CostParams counts = cost_trained_params(spec, COST_PART_MTP, 0);
     counts.tensor_sharded += frozen ? 0 : table;
     const CostRecomputeExtent extent = cost_recompute_extent(spec, step->layers[stage]);
     CostActivations activations = add_mtp_module(step, extent, segment);

@@ -155,6 +155,54 @@ static void test_gathers(void)
                                    2 * 7.0 / 8 * (2 * 16 * 218112000.0 + 4 * 128256.0 * 4096), 64);
 }
 
+static bool has_op(const CostOps *ops, const char *name)
+{
+    for (int i = 0; i < ops->count; i++)
+        if (strcmp(ops->op[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Frozen routers of 128 experts in 48 layers of Qwen3 30B: 48 x 2,048 x 128 weights fewer are trained, 2 bytes each are held, no
+ * product makes their gradient and nothing keeps their input, but gradients pass through them. */
+static void test_router(void)
+{
+    static const char *const without[] = {"training.freeze=null", NULL},
+                             *const with[] = {"training.freeze={\"router\":true}", NULL};
+    static const ReportOptions checked = {.check = true};
+    OrrArena *arena = orr_arena_new();
+    Report report[2];
+    CostGraph *graph = g_new(CostGraph, 2);
+    for (int i = 0; i < 2; i++) {
+        static const char TEXT[] =
+            "{\"model\":\"qwen3-30b-a3b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},"
+            "\"training\":{\"sequence_length\":4096,\"global_batch\":16,\"micro_batch\":1},"
+            "\"parallel\":{\"data\":8,\"expert\":8,\"zero\":1},"
+            "\"execution\":{\"framework\":\"megatron-core\"}}";
+        GError *error = NULL;
+        Spec *spec = ORR_ARENA_NEW(arena, Spec, 1);
+        CostShape shape;
+        OrrJsonDoc *doc = orr_json_parse(TEXT, strlen(TEXT), "test", &error);
+        spec_load_json(orr_json_root(doc), "test", i == 0 ? without : with, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        orr_json_free(doc);
+        report_run(spec, NULL, &checked, arena, &report[i], &error);
+        g_assert_no_error(error);
+        cost_shape_init(&shape, spec);
+        cost_graph_layer(&shape, 3, &graph[i]);
+        g_assert_cmpint(has_op(&graph[i].pass[COST_BACKWARD_WEIGHT], "router"), ==, i == 0);
+        g_assert_true(has_op(&graph[i].pass[COST_BACKWARD_INPUT], "router"));
+        g_assert_true(has_op(&graph[i].pass[COST_FORWARD], "router"));
+        g_assert_cmpfloat(cost_frozen_bytes(spec, COST_PART_LAYER, 3).dense_bytes, ==, i * 2 * 2048.0 * 128);
+    }
+    g_assert_cmpint(graph[0].pass[COST_FORWARD].kept_count, ==, graph[1].pass[COST_FORWARD].kept_count + 1);
+    g_assert_cmpfloat(report[0].trained_parameters - report[1].trained_parameters, ==, 48 * 2048.0 * 128);
+    g_assert_cmpint(report[1].step_ps, <, report[0].step_ps);
+    g_assert_cmpfloat(report[1].peak_bytes, <, report[0].peak_bytes);
+    g_free(graph);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -163,5 +211,6 @@ int main(int argc, char **argv)
     g_test_add_func("/freeze/passes", test_passes);
     g_test_add_func("/freeze/stages", test_stages);
     g_test_add_func("/freeze/gathers", test_gathers);
+    g_test_add_func("/freeze/router", test_router);
     return g_test_run();
 }

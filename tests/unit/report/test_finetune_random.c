@@ -110,10 +110,12 @@ static void compare_frozen(const char *text, GRand *rand, int *counts)
 {
     const int few = g_rand_int_range(rand, 0, 8), many = g_rand_int_range(rand, few, 9);
     const char *embedding = truth(rand);
+    const char *router = strstr(text, "\"moe\"") != NULL ? truth(rand) : "false";
     Outcome outcome[2];
     for (int i = 0; i < 2; i++) {
-        g_autofree char *freeze = g_strdup_printf("training.freeze={\"embedding\":%s,\"layers\":%d}",
-                                                  embedding, i == 0 ? few : many);
+        g_autofree char *freeze =
+            g_strdup_printf("training.freeze={\"embedding\":%s,\"router\":%s,\"layers\":%d}", embedding,
+                            router, i == 0 ? few : many);
         const char *const sets[] = {freeze, NO_LAUNCHES, NULL};
         if (!runs(text, sets, &outcome[i], counts))
             return;
