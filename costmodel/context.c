@@ -70,6 +70,13 @@ double cost_document_window(double tokens, double document_tokens)
     return document_tokens > 0 ? tokens - sqrt(fmax(0, tokens * tokens - 2 * pairs)) : 0;
 }
 
+double cost_attention_window(const SpecModel *model, double tokens)
+{
+    const double window = model->attention_window_tokens;
+    return model->attention_chunked && model->causal && window < tokens ? cost_document_window(tokens, window)
+                                                                        : window;
+}
+
 /* Bytes of keys and values of a whole micro-batch on the ranks of one ring, `element_bytes` each. */
 static double kv_bytes(const CostShape *shape, const CostContextPlan *plan, double element_bytes)
 {

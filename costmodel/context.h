@@ -39,6 +39,9 @@ double cost_document_pairs(double tokens, double document_tokens);
 /* The causal window that leaves as many pairs as documents do: w (s - w/2) = pairs. 0: none. */
 double cost_document_window(double tokens, double document_tokens);
 
+/* The window of a model's windowed layers over `tokens` tokens: chunks leave as many pairs as documents of their length. */
+double cost_attention_window(const SpecModel *model, double tokens);
+
 /* Bytes of the exchange's own buffers during one layer's forward or backward: gathered keys and values, or those that a
  * ring has received (all of them in [TransformerEngine]'s forward, two pairs with their gradients in its backward). */
 double cost_context_buffer_bytes(const CostShape *shape, bool backward);

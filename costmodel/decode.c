@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "costmodel/context.h"
+#include "costmodel/decode_layer.h"
 #include "costmodel/decode_memory.h"
 #include "costmodel/memory_bound.h"
 #include "costmodel/moe.h"
@@ -15,53 +17,12 @@
 #define CACHE_READ_FRAC  0.9
 #define CACHE_FLOPS_FRAC 0.667
 
-/* Of a layer's experts: top k, rows sorted and counted, two products around the activation, rows summed.
- * Source: [vLLM] fused_moe */
-enum { MEASURED_KERNELS = 7 };
-
 double cost_decode_total_s(const CostDecodeTime *time)
 {
     double sum = 0;
     for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
         sum += time->part_s[part];
     return sum;
-}
-
-typedef struct Layer {
-    const CostShape *shape;
-    const CostDecodeLoads *loads;
-    double rows; /* tokens of this step on the rank */
-    CostDecodeTime time;
-} Layer;
-
-static void gap(Layer *layer, int kernels)
-{
-    layer->time.kernels += kernels;
-    layer->time.part_s[COST_DECODE_HOST] +=
-        kernels * layer->shape->spec->execution.framework.host.kernel_gap_s;
-}
-
-/* Matrices that are stored narrower come in fewer bytes; they are widened on the way, and multiplied as fast as wide ones. */
-static void product(Layer *layer, double m, double n, double k, double groups, SpecDtype dtype)
-{
-    const SpecAccelerator *accelerator = &layer->shape->accelerator;
-    const CostGemm gemm = {.m = m, .n = n, .k = k, .groups = groups, .dtype = dtype};
-    const double whole_s = cost_gemm_s(accelerator, &gemm), peak = accelerator->peak_flops_per_s[dtype],
-                 fewer =
-                     dtype == layer->shape->linear_dtype
-                         ? n * k * groups *
-                               (spec_dtype_bytes(dtype) - cost_decode_stored_bytes(layer->shape->spec, dtype))
-                         : 0;
-    const double saved_s = fewer / accelerator->memory_bytes_per_s;
-    layer->time.part_s[COST_DECODE_PRODUCTS] +=
-        fmax(whole_s - saved_s, fmin(whole_s, peak > 0 ? 2 * m * n * k * groups / peak : 0));
-    gap(layer, 1);
-}
-
-static void moves(Layer *layer, CostMemoryKernel kernel, double bytes)
-{
-    layer->time.part_s[COST_DECODE_SMALL] += cost_memory_bound_s(&layer->shape->accelerator, kernel, bytes);
-    gap(layer, 1);
 }
 
 /* Kernels of one step or two in which every rank reads its peers' memory, beside NCCL's: a flag sent and seen before and behind,
@@ -78,7 +39,7 @@ static double peers_s(const CostShape *shape, const CostGroup *group, double byt
     return group->per_domain == group->ranks && rate > 0 ? fmin(once_s, twice_s) : INFINITY;
 }
 
-static void all_reduce(Layer *layer, double bytes)
+static void all_reduce(CostDecodeLayer *layer, double bytes)
 {
     const CostShape *shape = layer->shape;
     const CostCollective sum = {.op = COST_ALL_REDUCE, .bytes = bytes, .group = shape->tensor_group};
@@ -86,24 +47,12 @@ static void all_reduce(Layer *layer, double bytes)
         return;
     layer->time.part_s[COST_DECODE_COMM] +=
         fmin(cost_collective_s(&shape->spec->cluster, &sum), peers_s(shape, &sum.group, bytes));
-    gap(layer, 1);
-}
-
-/* Rows to their experts or back, `bytes` of a rank. Source of when they are gathered: [TensorRTLLM] fused_moe, which has no
- * all-to-all where moe_ep_size <= top_k */
-static void exchange(Layer *layer, CostCollectiveOp op, double bytes)
-{
-    const CostShape *shape = layer->shape;
-    const CostCollective rows = {.op = op, .bytes = bytes, .group = shape->expert_group};
-    if (bytes <= 0)
-        return;
-    layer->time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &rows);
-    gap(layer, 1);
+    cost_decode_gap(layer, 1);
 }
 
 /* Latent attention multiplies queries and results by the matrices that make keys and values, in place of the cache.
  * Source: [DeepSeekV2] section 2.1, absorbed */
-static void projections(Layer *layer)
+static void projections(CostDecodeLayer *layer)
 {
     const CostShape *shape = layer->shape;
     const SpecModel *model = &shape->spec->model;
@@ -113,188 +62,33 @@ static void projections(Layer *layer)
     if (mla->kv_lora_rank > 0) {
         const double latent = mla->kv_lora_rank + mla->qk_rope_head_dim,
                      q_in = mla->q_lora_rank > 0 ? mla->q_lora_rank : h;
-        product(layer, rows, latent + (mla->q_lora_rank > 0 ? mla->q_lora_rank : 0), h, 1, dtype);
-        product(layer, rows, heads * cost_qk_dim(model), q_in, 1, dtype);
-        product(layer, rows, mla->kv_lora_rank, mla->qk_nope_head_dim, heads, wide);
-        product(layer, rows, mla->v_head_dim, mla->kv_lora_rank, heads, wide);
-        moves(layer, COST_MEMORY_NORM, 4 * rows * (latent + mla->q_lora_rank));
+        cost_decode_product(layer, rows, latent + (mla->q_lora_rank > 0 ? mla->q_lora_rank : 0), h, 1, dtype);
+        cost_decode_product(layer, rows, heads * cost_qk_dim(model), q_in, 1, dtype);
+        cost_decode_product(layer, rows, mla->kv_lora_rank, mla->qk_nope_head_dim, heads, wide);
+        cost_decode_product(layer, rows, mla->v_head_dim, mla->kv_lora_rank, heads, wide);
+        cost_decode_moves(layer, COST_MEMORY_NORM, 4 * rows * (latent + mla->q_lora_rank));
     } else {
-        product(layer, rows, (heads + 2 * shape->kv_heads) * model->head_dim, h, 1, dtype);
+        cost_decode_product(layer, rows, (heads + 2 * shape->kv_heads) * model->head_dim, h, 1, dtype);
     }
-    moves(layer, COST_MEMORY_ELEMENTWISE,
-          2 * shape->element_bytes * rows *
-              (heads * cost_qk_dim(model) + 2 * shape->kv_heads * model->head_dim));
-    product(layer, rows, h, heads * cost_v_dim(model), 1, dtype);
+    cost_decode_moves(layer, COST_MEMORY_ELEMENTWISE,
+                      2 * shape->element_bytes * rows *
+                          (heads * cost_qk_dim(model) + 2 * shape->kv_heads * model->head_dim));
+    cost_decode_product(layer, rows, h, heads * cost_v_dim(model), 1, dtype);
 }
 
-static void mlp(Layer *layer, double rows, double wide, double groups)
-{
-    const CostShape *shape = layer->shape;
-    const double h = shape->spec->model.hidden, in = shape->spec->model.gated_mlp ? 2 * wide : wide;
-    product(layer, rows, in, h, groups, shape->linear_dtype);
-    moves(layer, COST_MEMORY_ELEMENTWISE, shape->element_bytes * rows * groups * (in + wide));
-    product(layer, rows, h, wide, groups, shape->linear_dtype);
-}
-
-/* What a rank's experts have to do in one layer. */
-typedef struct Experts {
-    double met;  /* experts that some token meets: E (1 - (1 - k/E)^b) of those of the rank */
-    double rows; /* of tokens, one for each expert of each, on the rank whose experts have most */
-    double wide; /* of an expert's hidden layer on the rank */
-    double seen; /* tokens that the rank sorts and sums: its own, or all ranks' where they are gathered */
-    double exchanged; /* bytes of an exchange between ranks; 0: none */
-    bool gathered;    /* all tokens to every rank: no more than a copy for each expert of a token */
-} Experts;
-
-static bool ranks_apart(const Spec *spec)
-{
-    return spec->parallel.tensor < 2 && spec->parallel.expert > 1;
-}
-
-static void fill_loads(const Spec *spec, double most, CostDecodeLoads *loads)
-{
-    const SpecMoe *moe = &spec->model.moe;
-    const CostPlacement placement = {.experts = moe->experts,
-                                     .ranks = spec->parallel.expert,
-                                     .top_k = moe->top_k,
-                                     .replicas = spec->parallel.expert_replicas,
-                                     .rebalance = spec->parallel.expert_rebalance};
-    const double ranks = ranks_apart(spec) ? spec->parallel.expert : 1, last = COST_DECODE_LOADS - 1;
-    for (int i = 0; i < COST_DECODE_LOADS; i++) {
-        loads->tokens[i] = ranks * pow(fmax(2, most), i / last);
-        loads->load[i] = placement.experts > 0 ? cost_moe_load_factor(&spec->training.router, &placement,
-                                                                      loads->tokens[i] * moe->top_k)
-                                               : 1;
-    }
-}
-
-/* Between two of them: a draw's scatter falls with the root of what is drawn. */
-static double load_at(const CostDecodeLoads *loads, double tokens)
-{
-    int i = 0;
-    while (i + 2 < COST_DECODE_LOADS && loads->tokens[i + 1] < tokens)
-        i++;
-    const double from = 1 / sqrt(loads->tokens[i]), to = 1 / sqrt(loads->tokens[i + 1]),
-                 at = fmin(from, fmax(to, 1 / sqrt(tokens)));
-    return loads->load[i] + (from - at) / (from - to) * (loads->load[i + 1] - loads->load[i]);
-}
-
-static Experts experts_of(const Layer *layer, const SpecMoeRun *moe)
-{
-    const CostShape *shape = layer->shape;
-    const SpecParallel *parallel = &shape->spec->parallel;
-    const bool apart = ranks_apart(shape->spec); /* with sequences of their own */
-    const double tokens = layer->rows, ranks = fmax(1, parallel->expert), top_k = moe->top_k,
-                 all = tokens * (apart ? ranks : 1), cut = fmax(1, apart ? 1 : parallel->tensor / ranks);
-    const bool gathered = apart && ranks <= top_k;
-    return (Experts){.met = moe->experts / ranks * (1 - pow(1 - top_k / moe->experts, all)),
-                     .rows = all * top_k / ranks * load_at(layer->loads, all),
-                     .wide = moe->expert_ffn_hidden / cut,
-                     .seen = gathered ? all : tokens,
-                     .exchanged = apart ? shape->element_bytes * tokens * fmin(ranks, top_k) *
-                                              shape->spec->model.hidden
-                                        : 0,
-                     .gathered = gathered};
-}
-
-static SpecExpertFormat expert_format(const Spec *spec)
-{
-    const bool narrow = (int)spec->execution.framework.engine.weights_dtype == SPEC_FP4;
-    switch (spec->training.precision) {
-    case SPEC_PRECISION_NVFP4:
-        return SPEC_EXPERTS_FP4;
-    case SPEC_PRECISION_FP8_BLOCKWISE:
-        return SPEC_EXPERTS_FP8_BLOCK;
-    case SPEC_PRECISION_FP8:
-    case SPEC_PRECISION_FP8_CS:
-    case SPEC_PRECISION_FP8_TENSORWISE:
-    case SPEC_PRECISION_FP8_ROWWISE:
-    case SPEC_PRECISION_MXFP8:
-        return narrow ? SPEC_EXPERTS_FP4_8BIT : SPEC_EXPERTS_FP8;
-    default:
-        return narrow ? SPEC_EXPERTS_FP4_16BIT : SPEC_EXPERTS_16BIT;
-    }
-}
-
-/* The engine's measured kernels for the format on GPUs alike; NULL: nobody measured them. */
-static const SpecExpertKernel *measured_experts(const CostShape *shape)
-{
-    const SpecExpertKernels *experts = &shape->spec->execution.framework.engine.experts;
-    for (int i = 0; i < experts->count; i++)
-        if (experts->kernel[i].format == expert_format(shape->spec) &&
-            spec_generation_same(&experts->kernel[i].generation, &shape->accelerator.generation))
-            return &experts->kernel[i];
-    return NULL;
-}
-
-/* Kernels of one layer's experts as a benchmark of the engine has them, W bytes and F FLOPs a row of an expert:
- *
- *   t = start + met (a^4 + b^4)^(1/4) + 4 h (rows + seen) / (rows_frac B)
- *   a = W / (memory_frac B)        b = F (rows / met + 64) / (flops_frac P)
- *
- * B: rate of the memory, P: peak of the format. Half of a tile's 128 rows is lost by each expert, and hidden layers are
- * rounded up to 64 columns. Source: [aiconfigurator] data moe_perf, fitted as each entry of a recipe says. */
-static void measured(Layer *layer, const SpecExpertKernel *kernel, const Experts *experts)
-{
-    const CostShape *shape = layer->shape;
-    const SpecAccelerator *accelerator = &shape->accelerator;
-    const double h = shape->spec->model.hidden, products = shape->spec->model.gated_mlp ? 3 : 2,
-                 rate = accelerator->memory_bytes_per_s,
-                 peak = accelerator->peak_flops_per_s[shape->linear_dtype], wide = experts->wide,
-                 each = fmax(1, experts->rows / experts->met);
-    const double stored = cost_decode_stored_bytes(shape->spec, shape->linear_dtype),
-                 scales = stored < 1 ? 1 / 16.0 : 0;
-    layer->time.kernels += MEASURED_KERNELS; /* pauses between them are in start_s */
-    const double read_s = products * h * wide * (stored + scales) / (kernel->memory_frac * rate),
-                 multiply_s =
-                     2 * products * h * ceil(wide / 64) * 64 * (each + 64) / (kernel->flops_frac * peak);
-    layer->time.part_s[COST_DECODE_PRODUCTS] += experts->met * pow(pow(read_s, 4) + pow(multiply_s, 4), 0.25);
-    layer->time.part_s[COST_DECODE_SMALL] +=
-        kernel->start_s + 4 * h * (experts->rows + experts->seen) / (kernel->rows_frac * rate);
-}
-
-/* Each expert is one group of a grouped product; the kernels around it each one by itself. */
-static void grouped(Layer *layer, const SpecMoeRun *moe, const Experts *experts)
-{
-    const double h = layer->shape->spec->model.hidden;
-    moves(layer, COST_MEMORY_SOFTMAX, 8 * layer->rows * moe->experts); /* top k */
-    moves(layer, COST_MEMORY_PERMUTE, 8 * experts->seen * moe->top_k); /* rows in order of experts */
-    mlp(layer, fmax(1, experts->rows / experts->met), experts->wide, experts->met);
-    moves(layer, COST_MEMORY_PERMUTE,
-          layer->shape->element_bytes * (experts->rows + experts->seen) * h); /* summed */
-}
-
-static void add_experts(Layer *layer, int index)
-{
-    const CostShape *shape = layer->shape;
-    const Spec *spec = shape->spec;
-    const SpecMoeRun moe = cost_layer_moe(&spec->model, index);
-    const SpecExpertKernel *kernel = measured_experts(shape);
-    const Experts experts = experts_of(layer, &moe);
-    product(layer, layer->rows, moe.experts, spec->model.hidden, 1, shape->activation_dtype);
-    exchange(layer, experts.gathered ? COST_ALL_GATHER : COST_ALL_TO_ALL, experts.exchanged);
-    if (kernel != NULL && shape->accelerator.peak_flops_per_s[shape->linear_dtype] > 0)
-        measured(layer, kernel, &experts);
-    else
-        grouped(layer, &moe, &experts);
-    exchange(layer, experts.gathered ? COST_REDUCE_SCATTER : COST_ALL_TO_ALL, experts.exchanged);
-    if (spec->model.moe.shared_experts > 0)
-        mlp(layer, layer->rows, spec->model.moe.shared_expert_ffn_hidden / shape->tensor, 1);
-}
-
-static void add_layer(Layer *layer, int index)
+static void add_layer(CostDecodeLayer *layer, int index)
 {
     const CostShape *shape = layer->shape;
     const double wide = shape->element_bytes * layer->rows * shape->spec->model.hidden;
-    moves(layer, COST_MEMORY_NORM, 4 * wide); /* with the residual: two read, two written */
+    cost_decode_moves(layer, COST_MEMORY_NORM, 4 * wide); /* with the residual: two read, two written */
     projections(layer);
-    gap(layer, 1); /* attention */
+    cost_decode_gap(layer, 1); /* attention */
     all_reduce(layer, wide);
-    moves(layer, COST_MEMORY_NORM, 4 * wide);
+    cost_decode_moves(layer, COST_MEMORY_NORM, 4 * wide);
     if (cost_layer_has_experts(&shape->spec->model, index))
-        add_experts(layer, index);
+        cost_decode_experts(layer, index);
     else
-        mlp(layer, layer->rows, shape->spec->model.ffn_hidden / shape->tensor, 1);
+        cost_decode_mlp(layer, layer->rows, shape->spec->model.ffn_hidden / shape->tensor, 1);
     if (!cost_layer_has_experts(&shape->spec->model, index) || shape->spec->parallel.tensor > 1)
         all_reduce(layer, wide);
 }
@@ -306,7 +100,7 @@ static CostDecodeTime layers_time(const CostDecode *decode, double rows)
     const SpecModel *model = &shape->spec->model;
     CostDecodeTime sum = {.kernels = 0};
     for (int first = 0; first < model->layers;) {
-        Layer layer = {.shape = shape, .loads = &decode->loads, .rows = rows};
+        CostDecodeLayer layer = {.shape = shape, .loads = &decode->loads, .rows = rows};
         int end = first + 1;
         while (end < model->layers && cost_layer_kind(model, end) == cost_layer_kind(model, first))
             end++;
@@ -322,14 +116,15 @@ static CostDecodeTime layers_time(const CostDecode *decode, double rows)
 /* Logits of the newest token, gathered from tensor ranks, and a draw from them. */
 static void add_head(const CostShape *shape, double rows, CostDecodeTime *time)
 {
-    Layer head = {.shape = shape, .rows = rows};
+    CostDecodeLayer head = {.shape = shape, .rows = rows};
     const double vocab = shape->spec->model.vocab;
     const CostCollective logits = {
         .op = COST_ALL_GATHER, .bytes = 2 * rows * vocab, .group = shape->tensor_group};
-    product(&head, rows, vocab / shape->tensor, shape->spec->model.hidden, 1, shape->activation_dtype);
+    cost_decode_product(&head, rows, vocab / shape->tensor, shape->spec->model.hidden, 1,
+                        shape->activation_dtype);
     if (shape->tensor_group.ranks > 1)
         head.time.part_s[COST_DECODE_COMM] += cost_collective_s(&shape->spec->cluster, &logits);
-    moves(&head, COST_MEMORY_SOFTMAX, 6 * rows * vocab);
+    cost_decode_moves(&head, COST_MEMORY_SOFTMAX, 6 * rows * vocab);
     for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
         time->part_s[part] += head.time.part_s[part];
     time->kernels += head.time.kernels;
@@ -373,7 +168,8 @@ bool cost_decode_init(const Spec *spec, double most, CostDecode *ret_decode, GEr
     if (!cost_decode_fill_memory(spec, ret_decode, error))
         return false;
     most = padded(spec, most);
-    fill_loads(spec, fmax(most, spec->execution.framework.engine.prefill_tokens), &ret_decode->loads);
+    cost_decode_fill_loads(spec, fmax(most, spec->execution.framework.engine.prefill_tokens),
+                           &ret_decode->loads);
     double batch = 1;
     while (ret_decode->grid < COST_DECODE_GRID) {
         const int i = ret_decode->grid++;
@@ -398,17 +194,44 @@ static void await_host(const Spec *spec, CostDecodeTime *time)
             fmax(0, launched_s - (cost_decode_total_s(time) - step_host_s(spec)));
 }
 
+/* Of `tokens` of `batch` sequences, those that layers with windows see. In chunks of w a sequence of c sees c mod w of its own:
+ * on average over lengths from 0 to twice the mean, n whole chunks and a rest r: (n w^2 + r^2) / 2 over that. */
+static double windowed_tokens(const CostDecode *decode, double batch, double tokens)
+{
+    const double w = decode->window_tokens, most = 2 * tokens / batch;
+    if (w <= 0 || !decode->shape.spec->model.attention_chunked || most <= w)
+        return w > 0 ? fmin(tokens, batch * w) : 0;
+    const double n = floor(most / w), r = most - n * w;
+    return batch * (n * w * w + r * r) / 2 / most;
+}
+
+/* Keys and values in 8 bits are widened before they are multiplied. Kernels of latent attention multiply 8 bits. Hopper's vLLM
+ * and SGLang reach 2.4 to 3.0e12 numbers a second on H100 and H200 alike. Source: [aiconfigurator] generation_attention_perf */
+static double widened_per_s(const CostDecode *decode)
+{
+    const SpecAccelerator *accelerator = &decode->shape.accelerator;
+    const SpecGeneration *generation = &accelerator->generation;
+    const Spec *spec = decode->shape.spec;
+    const bool narrow = spec_dtype_bytes(spec->execution.framework.engine.cache_dtype) == 1;
+    if (!narrow || spec->model.mla.kv_lora_rank > 0 || generation->narrow_cache_per_clock <= 0 ||
+        generation->sm_flops_per_clock <= 0)
+        return INFINITY;
+    return accelerator->peak_flops_per_s[decode->shape.activation_dtype] / generation->sm_flops_per_clock *
+           generation->narrow_cache_per_clock;
+}
+
 static double attention_s(const CostDecode *decode, double batch, double tokens)
 {
     const SpecAccelerator *accelerator = &decode->shape.accelerator;
-    const double windowed = decode->window_tokens > 0 ? fmin(tokens, batch * decode->window_tokens) : 0;
+    const double windowed = windowed_tokens(decode, batch, tokens);
     const double bytes = tokens * decode->read_bytes + windowed * decode->window_token_bytes,
                  flops = tokens * decode->pair_flops + windowed * decode->window_pair_flops,
                  peak = accelerator->peak_flops_per_s[decode->shape.activation_dtype];
     const double empty_s =
         decode->shape.spec->model.layers * cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 0);
-    return empty_s / decode->pipeline + fmax(bytes / (CACHE_READ_FRAC * accelerator->memory_bytes_per_s),
-                                             flops / decode->pipeline / (CACHE_FLOPS_FRAC * peak));
+    return empty_s / decode->pipeline +
+           fmax(bytes / fmin(widened_per_s(decode), CACHE_READ_FRAC * accelerator->memory_bytes_per_s),
+                flops / decode->pipeline / (CACHE_FLOPS_FRAC * peak));
 }
 
 /* A pipeline of p stages has p batches in flight: each is a p-th of the sequences. */
@@ -450,6 +273,20 @@ static double unfused_s(const CostShape *shape, const CostAttention *core)
            cost_memory_bound_s(accelerator, COST_MEMORY_SOFTMAX, bytes);
 }
 
+static double attention_kernel_s(const CostDecode *decode, const CostAttention *core)
+{
+    return core->kernel == SPEC_ATTENTION_UNFUSED ? unfused_s(&decode->shape, core)
+                                                  : cost_attention_s(&decode->shape.accelerator, core);
+}
+
+static int windowed_layers(const SpecModel *model)
+{
+    int windowed = 0;
+    for (int i = 0; i < model->layers; i++)
+        windowed += cost_layer_windowed(model, i);
+    return windowed;
+}
+
 double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
 {
     const Spec *spec = decode->shape.spec;
@@ -459,20 +296,22 @@ double cost_prefill_s(const CostDecode *decode, double prompts, double tokens)
     add_head(&decode->shape, fmax(1, chunk / tokens), &time);
     time.part_s[COST_DECODE_HOST] += step_host_s(spec);
     await_host(spec, &time);
-    const CostAttention core = {.kernel = cost_attention_kernel(spec),
-                                .batch = together,
-                                .q_tokens = tokens,
-                                .kv_tokens = tokens,
-                                .heads = decode->shape.heads,
-                                .kv_heads = spec->model.mla.kv_lora_rank > 0 ? decode->shape.heads
-                                                                             : decode->shape.kv_heads,
-                                .qk_head_dim = cost_qk_dim(&spec->model),
-                                .v_head_dim = cost_v_dim(&spec->model),
-                                .causal = true,
-                                .dtype = decode->shape.activation_dtype};
-    const double once_s = core.kernel == SPEC_ATTENTION_UNFUSED
-                              ? unfused_s(&decode->shape, &core)
-                              : cost_attention_s(&decode->shape.accelerator, &core);
-    const double attention = spec->model.layers * once_s / together;
+    CostAttention core = {.kernel = cost_attention_kernel(spec),
+                          .batch = together,
+                          .q_tokens = tokens,
+                          .kv_tokens = tokens,
+                          .heads = decode->shape.heads,
+                          .kv_heads =
+                              spec->model.mla.kv_lora_rank > 0 ? decode->shape.heads : decode->shape.kv_heads,
+                          .qk_head_dim = cost_qk_dim(&spec->model),
+                          .v_head_dim = cost_v_dim(&spec->model),
+                          .causal = true,
+                          .dtype = decode->shape.activation_dtype};
+    const int windowed = windowed_layers(&spec->model);
+    double attention = (spec->model.layers - windowed) * attention_kernel_s(decode, &core) / together;
+    core.window_tokens = cost_attention_window(&spec->model, tokens);
+    if (core.window_tokens >= tokens)
+        core.window_tokens = 0;
+    attention += windowed * attention_kernel_s(decode, &core) / together;
     return (cost_decode_total_s(&time) * (tokens / chunk) + attention) * prompts / decode->pipeline;
 }

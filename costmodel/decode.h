@@ -30,6 +30,7 @@ enum { COST_DECODE_GRID = 40, COST_DECODE_LOADS = 4 };
 /* Rows of the rank whose experts have most, over the mean, where so many tokens of all ranks meet their experts. */
 typedef struct CostDecodeLoads {
     double tokens[COST_DECODE_LOADS], load[COST_DECODE_LOADS]; /* rising tokens */
+    double share[SPEC_MAX_EXPERTS];                            /* of all rows, of each expert */
 } CostDecodeLoads;
 
 typedef struct CostDecode {

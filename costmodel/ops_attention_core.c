@@ -25,7 +25,7 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
         pairs.window = s - sqrt(fmax(0, s * s - 2 * packed));
         pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (shape->causal ? 1 : 2));
     } else if (cost_layer_windowed(model, layer) && model->attention_window_tokens < s) {
-        const double w = model->attention_window_tokens;
+        const double w = cost_attention_window(model, s);
         pairs.window = w;
         pairs.all = s * w / shape->context;
         pairs.useful = (s * w - (shape->causal ? w * w / 2 : 0)) / shape->context;

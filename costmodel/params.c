@@ -177,7 +177,8 @@ double cost_v_dim(const SpecModel *model)
 bool cost_layer_windowed(const SpecModel *model, int layer)
 {
     const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
-    return model->attention_window_tokens > 0 && layer % every == 0;
+    const bool full = model->attention_full_every > 0 && (layer + 1) % model->attention_full_every == 0;
+    return model->attention_window_tokens > 0 && layer % every == 0 && !full;
 }
 
 bool cost_layer_encodes(const SpecModel *model, int layer)

@@ -99,6 +99,12 @@ static const SpecField engine_fields[] = {
     SPEC_F_BOOL(
         SpecEngine, keeps_windows, "false", 0,
         "Layers with a window keep keys and values of the whole sequence. Otherwise they keep the window."),
+    SPEC_F_BOOL(SpecEngine, gathers_rows, "true", 0,
+                "Ranks with sequences of their own gather all rows for their experts, and sum results by a "
+                "reduce-scatter. False: rows go to the ranks of their experts alone."),
+    SPEC_F_BOOL(SpecEngine, narrow_rows, "false", 0,
+                "Rows travel to experts in the format in which these multiply; else in 16 bits. Results "
+                "return in 16."),
     SPEC_F_BOOL(
         SpecEngine, pads_batches, "false", 0,
         "Steps run as captured CUDA graphs of 1, 2, 4, 8 and so on sequences: a batch is filled up to "

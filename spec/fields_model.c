@@ -137,6 +137,11 @@ static const SpecField model_fields[] = {
                "Sliding attention window; 0: none."),
     SPEC_F_INT(SpecModel, attention_window_every, 1, LAYERS_MAX, "1", 0,
                "Every n-th layer uses the window; 1: all."),
+    SPEC_F_INT(SpecModel, attention_full_every, 0, LAYERS_MAX, "0", 0,
+               "Every n-th layer sees all tokens in place of its window; 0: none. Llama 4 has 4."),
+    SPEC_F_BOOL(SpecModel, attention_chunked, "false", 0,
+                "Windows are chunks that follow each other, and tokens see earlier ones of their own chunk "
+                "alone (Llama 4). Else a window slides along."),
     SPEC_F_INT(SpecModel, mtp_layers, 0, 1000, "0", 0,
                "Multi-token prediction modules behind the last layer."),
     SPEC_F_DOUBLE(SpecModel, time_frac, ORR_UNIT_NONE, 1e-3, 1e3, NULL, SPEC_FIELD_DERIVED,

@@ -30,8 +30,8 @@ static const Row rows[] = {
         .scale_up_topology = SPEC_TOPOLOGY_CUBE_MESH, .compute_capability = 70),
     ROW("ampere", .order = 3, .nccl_row = 1, .sm_flops_per_clock = 2048, .compute_capability = 80),
     ROW("hopper", .order = 4, .nccl_row = 2, .multicast = true, .sm_flops_per_clock = 4096,
-        .attention_default = SPEC_ATTENTION_SINCE_HOPPER, .sheet_below_highest_clock = true,
-        .compute_capability = 90),
+        .narrow_cache_per_clock = 11, .attention_default = SPEC_ATTENTION_SINCE_HOPPER,
+        .sheet_below_highest_clock = true, .compute_capability = 90),
     ROW("blackwell", .order = 5, .nccl_row = 3, .multicast = true, .two_sm_tiles = true, .either_order = true,
         .sm_flops_per_clock = 8192, .attention_default = SPEC_ATTENTION_SINCE_BLACKWELL,
         .late_latent_heads = true, .fused_grouped_experts = true, .free_queues = true,
@@ -123,6 +123,9 @@ static const SpecField generation_fields[] = {
     SPEC_F_DOUBLE(SpecGeneration, sm_flops_per_clock, ORR_UNIT_NONE, 0, 1e6, NULL, 0,
                   "Dense 16-bit FLOPs of an SM in a clock, for products of unaligned rows. 0: they cost "
                   "nothing more."),
+    SPEC_F_DOUBLE(SpecGeneration, narrow_cache_per_clock, ORR_UNIT_NONE, 0, 1e6, NULL, 0,
+                  "Numbers of an 8-bit cache that attention widens on an SM in a clock, while a token is "
+                  "written. 0: as many as memory brings."),
     SPEC_F_WORD(SpecGeneration, attention_default, &attention_default_words, NULL, 0,
                 "Key of a framework's defaults that names the attention kernel where a scenario does not."),
     FLAG(assembly_attention, "Where software takes cuDNN's attention on later NVIDIA GPUs, it takes AITER's "

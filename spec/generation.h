@@ -33,7 +33,7 @@ typedef struct SpecGeneration {
     int nccl_row;
     bool multicast;
     bool two_sm_tiles, either_order, small_pieces_leave_tensor_cores;
-    double sm_flops_per_clock;
+    double sm_flops_per_clock, narrow_cache_per_clock;
     SpecAttentionDefault attention_default;
     bool assembly_attention;
     bool late_latent_heads, fused_grouped_experts, free_queues;

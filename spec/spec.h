@@ -95,6 +95,8 @@ typedef struct SpecModel {
     double dropout_frac;         /* 0: no dropout kernels, no masks */
     int attention_window_tokens; /* 0: none */
     int attention_window_every;  /* every n-th layer uses the window; 1: all */
+    int attention_full_every;    /* ... but every n-th sees all tokens; 0: none */
+    bool attention_chunked;      /* windows are chunks: tokens see those of their own */
     int mtp_layers;              /* multi-token prediction modules behind the last layer */
     SpecLayerList list;          /* instead of all that: `layers` is then its length */
     double time_frac;            /* list: measured over predicted time of its layers */

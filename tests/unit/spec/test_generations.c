@@ -170,6 +170,7 @@ static const Moved moved[] = {
     {"small_pieces_leave_tensor_cores", "true", DENSE_B200, NULL, NULL, AS_BEFORE},
     {"sm_flops_per_clock", "4096", DENSE_B200, NULL, ODD_VOCAB, FASTER},
     {"sm_flops_per_clock", "4096", DENSE_B200, NULL, NULL, AS_BEFORE},
+    {"narrow_cache_per_clock", "11", DENSE_B200, NULL, NULL, AS_BEFORE}, /* of generation alone */
     {"attention_default", "\"attention\"", DENSE_B200, NULL, NULL, SLOWER},
     {"attention_default", "\"attention\"", DENSE_B200, NULL, "execution.attention=cudnn", AS_BEFORE},
     {"assembly_attention", "true", DENSE_B200, NULL, "training.precision=bf16", SLOWER},
