@@ -8,7 +8,7 @@ bool api_refuse_loop(const Spec *spec, const char *where, GError **error)
     return !spec->workload.given ||
            orr_fail(error, ORR_ERROR_INPUT,
                     "%s: workload: a loop over several models is answered by run, "
-                    "search, plan, explain, report, sweep, campaign; remove it to ask "
+                    "search, plan, explain, report, sweep, campaign, compare; remove it to ask "
                     "its training step alone",
                     where);
 }

@@ -135,9 +135,9 @@ void purchase_write_text(const Purchase *purchase, GString *out)
     OrrTable *table = table_of(purchase);
     report_page_table(table, out, 2);
     orr_table_free(table);
-    g_string_append(
-        out,
-        "\n  rollout_gpus 0: all GPUs train and generate in turn. Each row is the best of its splits.\n");
+    g_string_append(out, "\n  train_gpus and rollout_gpus both all of gpus: they train and generate in turn. "
+                         "Each row is the best of its "
+                         "splits.\n");
 }
 
 void purchase_write_csv(const Purchase *purchase, GString *out)

@@ -150,8 +150,8 @@ static bool ask_split(const Search *search, OrrArena *arena, SplitRow *row)
     row->tokens_per_s = workload->tokens_per_s;
     row->tokens_per_s_per_gpu = workload->tokens_per_s_per_gpu;
     row->bound_by = workload_bound_word(workload);
-    row->rollout_gpus = row->apart * spec->cluster.gpus_per_node;
     row->train_gpus = row->nodes * spec->cluster.gpus_per_node;
+    row->rollout_gpus = row->apart > 0 ? row->apart * spec->cluster.gpus_per_node : row->train_gpus;
     return true;
 }
 

@@ -13,9 +13,9 @@
 enum { SPLIT_MOST_ROWS = 20 };
 
 typedef struct SplitRow {
-    int nodes, apart, tensor; /* apart 0: all GPUs do both in turn */
-    int degree;               /* row of the tensor degrees */
-    int train_gpus, rollout_gpus;
+    int nodes, apart, tensor;     /* apart 0: all GPUs do both in turn */
+    int degree;                   /* row of the tensor degrees */
+    int train_gpus, rollout_gpus; /* the same ones where they are colocated */
     int64_t step_ps, bound_ps;
     double tokens_per_s, tokens_per_s_per_gpu;
     const char *bound_by;

@@ -58,8 +58,7 @@ OrrTable *splits_table(const Splits *splits, bool plain)
         char step[ORR_TEXT_SIZE], train[ORR_TEXT_SIZE], rollout[ORR_TEXT_SIZE], tensor[ORR_TEXT_SIZE],
             rate[ORR_TEXT_SIZE];
         g_snprintf(train, sizeof train, "%d", row->train_gpus);
-        g_snprintf(rollout, sizeof rollout, "%d",
-                   plain || row->apart > 0 ? row->rollout_gpus : row->train_gpus);
+        g_snprintf(rollout, sizeof rollout, "%d", row->rollout_gpus);
         g_snprintf(tensor, sizeof tensor, "%d", row->tensor);
         g_snprintf(rate, sizeof rate, "%.0f", row->tokens_per_s_per_gpu);
         if (plain)

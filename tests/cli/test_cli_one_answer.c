@@ -248,7 +248,27 @@ static void test_examples(void)
     }
 }
 
-/* Loops over several models: the same step by explain and sweep, and the best way to deal the GPUs is no slower. */
+/* Beside another loop each has its own step and phases, from either side. */
+static void check_beside(const Asked *asked, const char *other, const char *folder)
+{
+    g_autofree char *file = g_build_filename(folder, other, NULL);
+    OrrJsonDoc *both = ask(asked, CLI_WORDS("compare", asked->file, file)),
+               *turned = ask(asked, CLI_WORDS("compare", file, asked->file));
+    const OrrJson *one = orr_json_root(both), *two = orr_json_root(turned);
+    const double step_s = orr_json_number(path(asked->run, "step_s"));
+    g_assert_cmpfloat(orr_json_number(path(one, "a.step_s")), ==, step_s);
+    g_assert_cmpfloat(orr_json_number(path(two, "b.step_s")), ==, step_s);
+    const OrrJson *phase = orr_json_first(path(asked->run, "phases")),
+                  *row = orr_json_first(path(one, "phases"));
+    for (; phase != NULL; phase = orr_json_next(phase), row = orr_json_next(row)) {
+        g_assert_cmpstr(orr_json_text(path(row, "name")), ==, orr_json_text(path(phase, "name")));
+        g_assert_cmpfloat(orr_json_number(path(row, "a_s")), ==, orr_json_number(path(phase, "seconds")));
+    }
+    orr_json_free(both);
+    orr_json_free(turned);
+}
+
+/* Loops over several models: the same step by explain and sweep, beside each other, and the best way to deal the GPUs is no slower. */
 static void test_loops(void)
 {
     static const char *const none[] = {NULL};
@@ -272,6 +292,10 @@ static void test_loops(void)
         g_assert_cmpfloat(orr_json_number(path(best, "step_s")), <=,
                           orr_json_number(path(asked.run, "step_s")) * (1 + 1e-12));
         check_explain(&asked);
+        check_beside(&asked, names[(i + 1) % G_N_ELEMENTS(names)], folder);
+        if (strcmp(orr_json_text(path(best, "placement")), "colocated") == 0) /* all of them do both */
+            g_assert_cmpfloat(orr_json_number(path(best, "rollout_gpus")), ==,
+                              orr_json_number(path(best, "train_gpus")));
         orr_json_free(sweep);
         orr_json_free(search);
         orr_json_free(run);
