@@ -7,6 +7,7 @@
 #include "calibrate/fit/fit.h"
 #include "calibrate/fit/fit_kernels.h"
 #include "tests/unit/calibrate_fixture.h"
+#include "tests/unit/draws.h"
 #include "costmodel/gemm.h"
 #include "costmodel/memory_bound.h"
 
@@ -42,7 +43,7 @@ static void sweep_into(SpecAccelerator *accelerator, const char *path, const cha
     stamp.sm_count = (int)accelerator->sm_count;
     stamp.memory_bytes = accelerator->memory_bytes;
     stamp.l2_bytes = accelerator->l2_bytes;
-    const CalSweepOptions options = {.full = true, .only = only, .output = path, .quiet = true};
+    const CalSweepOptions options = {.full = !SANITIZED, .only = only, .output = path, .quiet = true};
     fixture_sweep((CalMeter){accelerator, measure}, &stamp, &options, true);
 }
 
@@ -83,9 +84,11 @@ static void test_stands_alone(void)
     cal_error_summary((double *)(void *)errors->data, (int)errors->len, &median, &p90, &bias);
     g_test_message("%u unseen products: median %.2f %%, p90 %.2f %%, bias %+.2f %%", errors->len,
                    100 * median, 100 * p90, 100 * bias);
-    g_assert_cmpfloat(median, <, 0.02);
-    fixture_within(cost_memory_bound_s(&got, COST_MEMORY_ELEMENTWISE, 3e9),
-                   cost_memory_bound_s(&truth, COST_MEMORY_ELEMENTWISE, 3e9), 0.02);
+    if (!SANITIZED) { /* there the sweep has a fifth of the points */
+        g_assert_cmpfloat(median, <, 0.02);
+        fixture_within(cost_memory_bound_s(&got, COST_MEMORY_ELEMENTWISE, 3e9),
+                       cost_memory_bound_s(&truth, COST_MEMORY_ELEMENTWISE, 3e9), 0.02);
+    }
     /* A scenario of these GPUs. */
     g_autofree char *text =
         g_strdup_printf("{\"model\": \"gpt3-1.3b\", \"cluster\": {\"accelerator\": \"%s\", "
