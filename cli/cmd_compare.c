@@ -3,16 +3,17 @@
 #include "cli/output.h"
 #include "api/simulate.h"
 #include "base/error.h"
+#include "plots/plots.h"
 #include "study/compare.h"
 #include "workload/compare.h"
 
 typedef struct CompareArgs {
     CliArgs common;
-    gboolean quick, ideal;
-    char *own_runs;
+    gboolean quick, ideal, svg;
+    char *own_runs, *plot;
 } CompareArgs;
 
-static bool compare_loops(const CliArgs *common, const char *const names[2], const Workload *const loops[2],
+static bool compare_loops(const CompareArgs *args, const char *const names[2], const Workload *const loops[2],
                           GString *out, GError **error)
 {
     if (loops[0] == NULL || loops[1] == NULL)
@@ -20,17 +21,28 @@ static bool compare_loops(const CliArgs *common, const char *const names[2], con
             error, ORR_ERROR_INPUT,
             "compare: %s is a loop over several models and %s is a training step; give two of a kind",
             names[loops[0] != NULL ? 0 : 1], names[loops[0] != NULL ? 1 : 0]);
-    if (common->format == CLI_FORMAT_JSON)
+    if (args->plot != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--plot: a loop has phases and no parts of a step to draw; leave it out");
+    if (args->common.format == CLI_FORMAT_JSON)
         workload_compare_json(loops[0], loops[1], names, out);
-    else if (common->format == CLI_FORMAT_CSV)
+    else if (args->common.format == CLI_FORMAT_CSV)
         workload_compare_csv(loops[0], loops[1], out);
     else
         workload_compare_text(loops[0], loops[1], names, out);
     return true;
 }
 
-static void compare_steps(const CompareArgs *args, const char *const names[2], const ApiSimulation *a,
-                          const ApiSimulation *b, GString *out)
+static bool draw(const CompareArgs *args, const Comparison *comparison, GError **error)
+{
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
+    return args->plot == NULL ||
+           plot_difference(comparison->a, comparison->b, comparison->names, &target, error);
+}
+
+static bool compare_steps(const CompareArgs *args, const char *const names[2], const ApiSimulation *a,
+                          const ApiSimulation *b, GString *out, GError **error)
 {
     Comparison comparison = report_compare(&a->report, &b->report, names, !args->quick);
     if (args->common.format == CLI_FORMAT_JSON)
@@ -39,7 +51,9 @@ static void compare_steps(const CompareArgs *args, const char *const names[2], c
         report_compare_csv(&comparison, out);
     else
         report_compare_text(&comparison, out);
+    const bool ok = draw(args, &comparison, error);
     report_compare_clear(&comparison);
+    return ok;
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -56,12 +70,11 @@ static bool run(const CliArgs *common, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
     if (loop) {
         const Workload *const loops[2] = {a->workload, b->workload};
-        ok = compare_loops(common, names, loops, out, error);
+        ok = compare_loops(args, names, loops, out, error);
     } else if (ok) {
-        ok = args->ideal ||
-             (api_simulation_live(names[0], a, error) && api_simulation_live(names[1], b, error));
-        if (ok)
-            compare_steps(args, names, a, b, out);
+        ok = (args->ideal ||
+              (api_simulation_live(names[0], a, error) && api_simulation_live(names[1], b, error))) &&
+             compare_steps(args, names, a, b, out, error);
     }
     ok = ok && cli_output_write(common->output, out, error);
     api_simulation_free(b);
@@ -75,6 +88,9 @@ static const CliFlag flags[] = {
     {"ideal", CLI_FLAG_SWITCH, offsetof(CompareArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
     CLI_FLAG_OWN_RUNS(CompareArgs),
+    {"plot", CLI_FLAG_FILE, offsetof(CompareArgs, plot), "FOLDER",
+     "draw with gnuplot which parts of the step make the difference: difference.png and difference.csv"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(CompareArgs, svg), NULL, "SVG instead of PNG, with --plot"},
 };
 
 const CliCommand cli_command_compare = {

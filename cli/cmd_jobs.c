@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/jobs_plot.h"
 #include "cli/output.h"
 #include "cli/team.h"
 #include "jobs/log.h"
@@ -19,7 +20,8 @@ enum { DRAWN_JOBS = 10000 };
 
 typedef struct JobsArgs {
     CliArgs common;
-    char *seed, *count, *gpus;
+    char *seed, *count, *gpus, *plot;
+    gboolean svg;
 } JobsArgs;
 
 static bool pool_of(const JobsArgs *args, int *ret_gpus, GError **error)
@@ -101,6 +103,16 @@ static void run_policies(const JobsTrace *trace, const OrrTeam *team, JobsResult
     g_byte_array_unref(mine);
 }
 
+static bool draw(const JobsArgs *args, const JobsTrace *trace, GError **error)
+{
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *title = args->seed != NULL
+                                 ? g_strdup_printf("%u jobs, drawn by seed %s", trace->jobs->len, args->seed)
+                                 : g_path_get_basename(args->common.words[0]);
+    const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
+    return cli_jobs_plot(trace, PATIENCE_S, title, &target, error);
+}
+
 static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
 {
     const JobsArgs *args = (const JobsArgs *)common;
@@ -130,8 +142,9 @@ static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
         jobs_write_json(&trace, results, JOBS_POLICIES, out);
     else
         jobs_write_text(&trace, results, JOBS_POLICIES, report_page_columns(), out);
+    const bool drawn = args->plot == NULL || (team != NULL && team->rank > 0) || draw(args, &trace, error);
     jobs_trace_clear(&trace);
-    return (team != NULL && team->rank > 0) || cli_output_write(common->output, out, error);
+    return drawn && ((team != NULL && team->rank > 0) || cli_output_write(common->output, out, error));
 }
 
 /* Of several processes the first one speaks, and all of them fail alike. */
@@ -151,6 +164,9 @@ static const CliFlag flags[] = {
      "draw the trace from this seed, in place of a file"},
     {"count", CLI_FLAG_TEXT, offsetof(JobsArgs, count), "N", "jobs that are drawn (default: 10000)"},
     {"gpus", CLI_FLAG_TEXT, offsetof(JobsArgs, gpus), "N", "GPUs on which the jobs of a published log run"},
+    {"plot", CLI_FLAG_FILE, offsetof(JobsArgs, plot), "FOLDER",
+     "draw with gnuplot how full the cluster is and how many jobs wait: occupation.png and occupation.csv"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(JobsArgs, svg), NULL, "SVG instead of PNG, with --plot"},
 };
 
 const CliCommand cli_command_jobs = {
@@ -166,7 +182,8 @@ const CliCommand cli_command_jobs = {
             "read as they are: Helios's and Alibaba's tables with a header (.csv), Philly's JSON.\n\n"
             "  orrery jobs scenarios/traces/four-jobs.json\n"
             "  orrery jobs --seed 1 --format json\n"
-            "  orrery jobs cluster_log.csv --gpus 2096\n",
+            "  orrery jobs cluster_log.csv --gpus 2096\n"
+            "  orrery jobs --seed 1 --plot pictures\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

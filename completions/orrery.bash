@@ -15,9 +15,9 @@ _orrery() {
             search:-*) words='--own-runs --top --jobs --max-seconds --accelerator --cluster --framework --for --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --progress --help' ;;
             plan:-*) words='--own-runs --deadline --budget-usd --power-mw --for --gpus --batch-range --memory-reserve --accelerator --cluster --framework --machines --whole-racks --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --progress --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --ideal --jobs --set --format --output --quiet --progress --help' ;;
-            jobs:-*) words='--seed --count --gpus --format --output --quiet --help' ;;
+            jobs:-*) words='--seed --count --gpus --plot --svg --format --output --quiet --help' ;;
             sweep:-*) words='--own-runs --vary --ideal --jobs --journal --part --slurm --set --format --output --quiet --progress --help' ;;
-            compare:-*) words='--quick --ideal --own-runs --set --format --output --quiet --help' ;;
+            compare:-*) words='--quick --ideal --own-runs --plot --svg --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --width --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --leave-family-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --seeds --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;

@@ -73,4 +73,12 @@ typedef struct JobsResult {
 /* `runs`: [jobs], or NULL. A job that is passed for longer than `patience_s` is passed no more. */
 JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s, JobsRun *runs);
 
+/* How things are from `at_s` on, until the next moment. */
+typedef struct JobsMoment {
+    double at_s, held_gpus; /* of packed jobs their shares */
+    int waiting;            /* jobs that have come and do not run */
+} JobsMoment;
+/* The same; `moments` (JobsMoment) gets one an arrival or end. */
+JobsResult jobs_watch(const JobsTrace *trace, JobsPolicy policy, double patience_s, GArray *moments);
+
 #endif

@@ -25,6 +25,7 @@ typedef struct Cluster {
     GArray *running;         /* Running */
     GArray *queue;           /* int: jobs that have come, by arrival */
     JobsRun *runs;
+    GArray *moments; /* JobsMoment; NULL: nobody looks */
 } Cluster;
 
 static const Job *job_at(const Cluster *c, int index)
@@ -174,6 +175,15 @@ static double next_end_s(const Cluster *c)
     return least_s;
 }
 
+static void note_moment(const Cluster *c)
+{
+    JobsMoment moment = {.at_s = c->now_s, .waiting = (int)c->queue->len};
+    for (int p = 0; p < c->trace->pool_count; p++)
+        moment.held_gpus += c->trace->pools[p].gpus - c->room[p];
+    if (c->moments != NULL)
+        g_array_append_val(c->moments, moment);
+}
+
 static void live(Cluster *c)
 {
     const guint count = c->trace->jobs->len;
@@ -190,6 +200,7 @@ static void live(Cluster *c)
             adapt(c);
         else
             start_all(c);
+        note_moment(c);
         g_assert(come < count || c->running->len > 0 || c->queue->len == 0); /* the trace's jobs fit a pool */
     }
 }
@@ -225,7 +236,8 @@ static JobsResult summarise(const JobsTrace *trace, JobsPolicy policy, const Job
     return result;
 }
 
-JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s, JobsRun *runs)
+static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience_s, JobsRun *runs,
+                      GArray *moments)
 {
     g_autofree JobsRun *own = g_new0(JobsRun, trace->jobs->len);
     Cluster c = {.trace = trace,
@@ -233,7 +245,8 @@ JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s
                  .patience_s = patience_s,
                  .running = g_array_new(FALSE, FALSE, sizeof(Running)),
                  .queue = g_array_new(FALSE, FALSE, sizeof(int)),
-                 .runs = own};
+                 .runs = own,
+                 .moments = moments};
     g_assert(trace->jobs->len > 0);
     for (int p = 0; p < trace->pool_count; p++)
         c.room[p] = trace->pools[p].gpus;
@@ -243,4 +256,14 @@ JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s
     if (runs != NULL)
         memcpy(runs, own, sizeof *runs * trace->jobs->len);
     return summarise(trace, policy, own);
+}
+
+JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s, JobsRun *runs)
+{
+    return run(trace, policy, patience_s, runs, NULL);
+}
+
+JobsResult jobs_watch(const JobsTrace *trace, JobsPolicy policy, double patience_s, GArray *moments)
+{
+    return run(trace, policy, patience_s, NULL, moments);
 }

@@ -162,3 +162,33 @@ bool plot_stragglers(const Report *report, const PlotTarget *target, GError **er
         100 * (jitter->mean_s / ((double)report_ideal_ps(report) * 1e-12) - 1));
     return draw(&job, report->spec->name, caption, target, error);
 }
+
+/* --- many jobs --- */
+
+bool plot_occupation(const char *title, double seconds, const PlotOccupation *policies, int count, int bins,
+                     const PlotTarget *target, GError **error)
+{
+    PlotJob job;
+    double most = 1;
+    const bool days = seconds > 2 * DAY_S;
+    const double unit_s = days ? DAY_S : 3600;
+    plot_job_init(&job, "occupation");
+    g_string_append_printf(job.csv, "policy,%s,busy_percent,waiting\n", days ? "days" : "hours");
+    for (int i = 0; i < count; i++) {
+        g_autofree char *name = g_strdup_printf("name%d", i);
+        plot_set_text(&job, name, policies[i].policy);
+        for (int b = 0; b < bins && policies[i].busy_frac[b] >= 0; b++) {
+            add_row(job.csv,
+                    (const double[]){i, (b + 0.5) * seconds / bins / unit_s, 100 * policies[i].busy_frac[b],
+                                     policies[i].waiting[b]},
+                    4);
+            most = fmax(most, policies[i].waiting[b]);
+        }
+    }
+    plot_set_number(&job, "policies", count);
+    plot_set_number(&job, "end", seconds / unit_s);
+    plot_set_number(&job, "most", most);
+    plot_set_text(&job, "unit", days ? "days" : "hours");
+    return draw(&job, title, "GPUs that jobs hold, and jobs that wait for theirs, policy by policy", target,
+                error);
+}

@@ -51,6 +51,16 @@ typedef struct PlotSpares {
 bool plot_spares(const char *title, double ideal_days, const PlotSpares *points, int count,
                  const PlotTarget *target, GError **error);
 
+/* How full a cluster of many jobs is under one policy. */
+typedef struct PlotOccupation {
+    const char *policy;
+    const double *busy_frac,
+        *waiting; /* [bins], means over each of equal parts of the time; busy_frac below 0: all is over */
+} PlotOccupation;
+
+bool plot_occupation(const char *title, double seconds, const PlotOccupation *policies, int count, int bins,
+                     const PlotTarget *target, GError **error);
+
 /* What each pipeline rank of each replica lacks of its pace; needs report->jitter. */
 bool plot_stragglers(const Report *report, const PlotTarget *target, GError **error);
 

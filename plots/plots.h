@@ -25,6 +25,11 @@ bool plot_memory(const Report *report, const PlotTarget *target, GError **error)
 /* From the peak down to the model FLOP/s. */
 bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error);
 
+/* From A to B, part by part; REPORT_TIME_COUNT parts of each. Seconds of a step, or, where the work of a step differs, GPU-seconds
+ * a million tokens. */
+bool plot_difference(const Report *a, const Report *b, const char *const names[2], const PlotTarget *target,
+                     GError **error);
+
 /* What changes of one field do to the step: the best and the worst value of each; either may be NULL. */
 typedef struct PlotSwing {
     char key[64]; /* "parallel.tensor" */

@@ -14,6 +14,7 @@
 #include "plots/driver.h"
 
 #include "base/units.h"
+#include "report/parts.h"
 
 typedef struct LossWord {
     int part; /* SimPart; -1: idle */
@@ -115,6 +116,70 @@ bool plot_waterfall(const Report *report, const PlotTarget *target, GError **err
         orr_text_si(achieved, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0);
     plot_set_heading(&job, report->spec->name, caption);
     plot_set_number(&job, "bars", bars);
+    const bool ok = plot_job_run(&job, target, error);
+    plot_job_clear(&job);
+    return ok;
+}
+
+/* --- from one scenario to another --- */
+
+static double tokens_of(const Report *report)
+{
+    return (double)report->spec->training.global_batch * report->spec->training.sequence_length;
+}
+
+static void add_step(GString *csv, const char *label, double from, double to, const char *kind, double shown,
+                     bool is_change)
+{
+    char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_formatd(low, sizeof low, "%.6g", fmin(from, to));
+    g_ascii_formatd(high, sizeof high, "%.6g", fmax(from, to));
+    plot_csv_text(csv, label);
+    g_autofree char *text = g_strdup_printf(is_change ? "%+.3g" : "%.4g", shown);
+    g_string_append_printf(csv, ",%s,%s,%s,%s\n", low, high, kind, text);
+}
+
+bool plot_difference(const Report *a, const Report *b, const char *const names[2], const PlotTarget *target,
+                     GError **error)
+{
+    const double least_frac = 0.002;
+    ReportTime at[REPORT_TIME_COUNT], to[REPORT_TIME_COUNT];
+    const bool alike = a->gpus == b->gpus && fabs(tokens_of(a) - tokens_of(b)) < 0.5;
+    const double of_a = 1e-12 * (alike ? 1 : a->gpus / tokens_of(a) * 1e6),
+                 of_b = 1e-12 * (alike ? 1 : b->gpus / tokens_of(b) * 1e6), first = (double)a->step_ps * of_a,
+                 last = (double)b->step_ps * of_b;
+    double level = first, most = fmax(first, last), least = fmin(first, last), small = 0;
+    int bars = 2;
+    PlotJob job;
+    plot_job_init(&job, "difference");
+    report_times(a->part_ps, a->bubble_ps, a->late_ps, at);
+    report_times(b->part_ps, b->bubble_ps, b->late_ps, to);
+    g_string_append(job.csv, "label,low,high,kind,shown\n");
+    add_step(job.csv, "A", 0, first, "whole", first, false);
+    for (int i = 0; i < REPORT_TIME_COUNT; i++) {
+        const double change = (double)to[i].ps * of_b - (double)at[i].ps * of_a;
+        if (fabs(change) < least_frac * fmax(first, last)) {
+            small += change;
+            continue;
+        }
+        add_step(job.csv, at[i].label, level, level + change, change > 0 ? "more" : "less", change, true);
+        level += change;
+        most = fmax(most, level);
+        least = fmin(least, level);
+        bars++;
+    }
+    if (fabs(small) >= least_frac * fmax(first, last)) {
+        add_step(job.csv, "the rest", level, level + small, small > 0 ? "more" : "less", small, true);
+        bars++;
+    }
+    add_step(job.csv, "B", 0, last, "whole", last, false);
+    plot_set_number(&job, "bars", bars);
+    plot_set_number(&job, "most", most);
+    plot_set_number(&job, "least", least);
+    plot_set_text(&job, "unit", alike ? "step (s)" : "GPU-seconds a million tokens");
+    g_autofree char *heading = g_strdup_printf("A: %s    B: %s", names[0], names[1]);
+    plot_set_heading(&job, heading,
+                     "The step of A, what each part of it takes more or less in B, and the step of B");
     const bool ok = plot_job_run(&job, target, error);
     plot_job_clear(&job);
     return ok;

@@ -207,6 +207,12 @@ mv "$work/utilisation.png" "$out/utilisation-none.png"
 mv "$work/utilisation.png" "$out/utilisation-disks.png"
 "$orrery" plot $examples/campaign-llama3-405b.json --what goodput,interval,spares,interruptions --quiet --output "$work" > /dev/null
 for figure in goodput interval spares interruptions; do keep "$work" $figure; done
+
+# From one scenario to another, part by part; many jobs on one cluster.
+"$orrery" compare $examples/gpt3-175b.json $examples/gpt3-175b-interleaved.json --quick --plot "$work" > /dev/null
+keep "$work" difference
+"$orrery" jobs --seed 1 --plot "$work" > /dev/null
+keep "$work" occupation
 "$orrery" plot $examples/stragglers-llama3-405b.json --what stragglers --quiet --output "$work" > /dev/null
 keep "$work" stragglers
 "$orrery" plot --what topology --cluster dgx-h100 --ranks 64 --quiet --output "$work" > /dev/null

@@ -281,11 +281,49 @@ static void test_plan_cost(void)
     cli_scratch_free(folder);
 }
 
+/* From A to B: the changes lead from one step to the other. Of jobs: what is held over time is the utilisation that is printed. */
+static void test_differences_and_jobs(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot"),
+                    *four = cli_source("scenarios/traces/four-jobs.json");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    CliRun compare =
+        cli_run(folder, CLI_WORDS("compare", "gpt3-175b", "gpt3-175b-interleaved", "--quick", "--plot", "p"));
+    cli_assert_done(&compare, "compare --plot");
+    g_autofree char *changes = cli_contents(folder, "p/difference.csv");
+    g_auto(GStrv) rows = g_strsplit(changes, "\n", -1);
+    double level = 0, last = 0;
+    for (int i = 1; rows[i] != NULL && rows[i][0] != '\0'; i++) {
+        g_auto(GStrv) cells = g_strsplit(rows[i], ",", -1);
+        const double low = g_ascii_strtod(cells[1], NULL), high = g_ascii_strtod(cells[2], NULL);
+        const bool more = strcmp(cells[3], "more") == 0, less = strcmp(cells[3], "less") == 0;
+        if (more || less)
+            g_assert_cmpfloat_with_epsilon(more ? low : high, level, 1e-3);
+        level = more || i == 1 ? high : less ? low : level;
+        last = high;
+    }
+    g_assert_cmpfloat_with_epsilon(level, last, 0.01 * last);
+    g_assert_cmpuint(png_size(folder, "p/difference.png", 0), ==, 1200);
+    CliRun jobs = cli_run(folder, CLI_WORDS("jobs", four, "--plot", "p"));
+    cli_assert_done(&jobs, "jobs --plot");
+    g_autofree char *held = cli_contents(folder, "p/occupation.csv");
+    g_assert_true(g_str_has_prefix(held, "policy,hours,busy_percent,waiting\n0,"));
+    g_assert_cmpuint(png_size(folder, "p/occupation.png", 0), ==, 1200);
+    cli_run_clear(&compare);
+    cli_run_clear(&jobs);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/plot/finetune", test_plot_finetune);
     g_test_add_func("/cli/plot", test_plot);
+    g_test_add_func("/cli/plot-differences-and-jobs", test_differences_and_jobs);
     g_test_add_func("/cli/plot-sizes", test_plot_sizes);
     g_test_add_func("/cli/plot-named", test_plot_named);
     g_test_add_func("/cli/plan-cost", test_plan_cost);

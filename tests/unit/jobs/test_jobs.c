@@ -76,6 +76,23 @@ static void test_sharing_and_speed(void)
     jobs_trace_clear(&trace);
 }
 
+/* What moments hold over time is what jobs hold, and their waiting is the jobs' waiting. */
+static void check_moments(const JobsTrace *trace, JobsPolicy policy, const JobsResult *result)
+{
+    g_autoptr(GArray) moments = g_array_new(FALSE, FALSE, sizeof(JobsMoment));
+    const JobsResult watched = jobs_watch(trace, policy, 3600, moments);
+    double held_gpu_s = 0, waited_s = 0;
+    for (guint i = 0; i + 1 < moments->len; i++) {
+        const JobsMoment *moment = &g_array_index(moments, JobsMoment, i);
+        held_gpu_s += moment->held_gpus * (moment[1].at_s - moment->at_s);
+        waited_s += moment->waiting * (moment[1].at_s - moment->at_s);
+    }
+    g_assert_cmpfloat(watched.makespan_s, ==, result->makespan_s);
+    g_assert_cmpfloat(fabs(held_gpu_s / result->held_gpu_s - 1), <, 1e-6);
+    g_assert_cmpfloat(fabs(waited_s - result->wait_s.mean * trace->jobs->len), <, 1e-6 * (1 + waited_s));
+    g_assert_cmpint(g_array_index(moments, JobsMoment, moments->len - 1).waiting, ==, 0);
+}
+
 /* Under every policy: each job ends, at or after its arrival and no sooner than its fastest; all work is done; held GPU-hours
  * fit into the cluster; the same seed gives the same bytes. 10,000 jobs are run. */
 static void test_drawn(void)
@@ -99,6 +116,7 @@ static void test_drawn(void)
                            (double)(g_get_monotonic_time() - begun_us) * 1e-6);
             const JobsResult second = jobs_run(&again, (JobsPolicy)policy, 3600, NULL);
             g_assert_cmpfloat(result.completion_s.mean, ==, second.completion_s.mean);
+            check_moments(&trace, (JobsPolicy)policy, &result);
             g_assert_cmpfloat(fabs(result.done_gpu_s / result.work_gpu_s - 1), <, 1e-6);
             g_assert_cmpfloat(result.utilisation, >, .1);
             g_assert_cmpfloat(result.utilisation, <=, 1 + 1e-9);
