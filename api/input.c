@@ -6,11 +6,12 @@
 bool api_refuse_loop(const Spec *spec, const char *where, GError **error)
 {
     return !spec->workload.given ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: workload: a loop over several models is answered by run, "
-                    "search, plan, explain, report, sweep, campaign, compare; remove it to ask "
-                    "its training step alone",
-                    where);
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "%s: workload: a loop over several models is answered by run, "
+               "search, plan, explain, report, sweep, campaign, compare, plot --what loop; remove it to ask "
+               "its training step alone",
+               where);
 }
 
 bool api_input_load(const ApiInput *input, char **sets, Spec *ret_spec, SpecSource *ret_source,

@@ -8,6 +8,7 @@
 #include "cli/plot_errors.h"
 #include "cli/plot_fabric.h"
 #include "cli/plot_finetune.h"
+#include "cli/plot_loop.h"
 #include "api/simulate.h"
 #include "api/vary.h"
 #include "plots/campaign.h"
@@ -33,7 +34,13 @@ static char *default_folder(const char *scenario)
     return g_strconcat(name, "-plots", NULL);
 }
 
-/* Of the step, or of the campaign. */
+static bool cli_plot_loop_live(ApiSimulation *simulation, const char *where, const PlotTarget *target,
+                               GError **error)
+{
+    return cli_plot_loop(simulation, where, target, error);
+}
+
+/* Of the step, of the campaign, or of the loop, which is the last. */
 static const struct {
     const char *name;
     bool (*draw)(const Report *report, const PlotTarget *target, GError **error);
@@ -58,7 +65,10 @@ static const struct {
     {"spares", NULL, NULL, false, cli_plot_spares},
     {"topology", NULL, cli_plot_topology, false, NULL},
     {"busbw", NULL, cli_plot_busbw, false, NULL},
+    {"loop", NULL, NULL, false, cli_plot_loop_live},
 };
+
+#define LOOP_BIT (1u << (G_N_ELEMENTS(pictures) - 1))
 
 /* Bits of `pictures`. */
 static bool read_what(const char *what, unsigned *ret_bits, GError **error)
@@ -205,7 +215,11 @@ static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *tar
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    ApiSimulation *simulation = api_simulate(args->common.words[0], args->common.sets, &options, error);
+    const ApiInput input = {.path = args->common.words[0],
+                            .loops = !sweeps && (args->what == NULL || bits == LOOP_BIT)};
+    ApiSimulation *simulation = api_simulate_input(&input, args->common.sets, NULL, &options, error);
+    if (simulation != NULL && simulation->workload != NULL)
+        bits = LOOP_BIT;
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
     if (simulation != NULL && args->what == NULL && simulation->report.plan.servers != NULL)
@@ -256,7 +270,8 @@ static const CliFlag flags[] = {
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, "
      "utilisation, workers, "
-     "stragglers, finetune; of weeks of training: goodput, interval, interruptions, spares; of a fabric: "
+     "stragglers, finetune; of a workload: loop; of weeks of training: goodput, interval, interruptions, "
+     "spares; of a fabric: "
      "topology, busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
     MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
@@ -276,28 +291,30 @@ const CliCommand cli_command_plot = {
     .name = "plot",
     .usage = "[SCENARIO.json]",
     .summary = "pictures of a step or a fabric: pipeline, memory, where the peak goes",
-    .help = "Simulates the scenario and draws with gnuplot, into the folder --output (default: "
-            "NAME-plots), each picture beside the CSV that it shows. pipeline: what every pipeline rank "
-            "does when. memory: over the step and at its peak, against the capacity. waterfall: from the "
-            "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
-            "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
-            "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
-            "replicas are slow. tornado: what the best and the worst value of each field would do to the "
-            "step. roofline: what products and attention reach, below the GPU's peak and bandwidth. ranks: "
-            "which GPU does what. errors: the published runs that the interval comes from. utilisation: how "
-            "busy GPU, copies and host are. workers: those of parameter servers. finetune: memory of full "
-            "fine-tuning, LoRA and QLoRA. Without a scenario: "
-            "topology (a fabric) and busbw (bus bandwidth of what "
-            "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
-            "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
-            "  orrery plot gpt3.json --width 2400\n"
-            "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
-            "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
-            "  orrery plot scenarios/examples/gpt3-175b.json --what tornado\n"
-            "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
-            "  orrery plot scenarios/examples/llama2-70b-lora.json --what finetune --set model=llama2-7b\n"
-            "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
-            "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
+    .help =
+        "Simulates the scenario and draws with gnuplot, into the folder --output (default: "
+        "NAME-plots), each picture beside the CSV that it shows. pipeline: what every pipeline rank "
+        "does when. memory: over the step and at its peak, against the capacity. waterfall: from the "
+        "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
+        "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "
+        "interruptions of one campaign, days over spare nodes. stragglers shows which stages and "
+        "replicas are slow. tornado: what the best and the worst value of each field would do to the "
+        "step. roofline: what products and attention reach, below the GPU's peak and bandwidth. ranks: "
+        "which GPU does what. errors: the published runs that the interval comes from. utilisation: how "
+        "busy GPU, copies and host are. workers: those of parameter servers. finetune: memory of full "
+        "fine-tuning, LoRA and QLoRA. A scenario with a workload is drawn as its loop: what each part of the "
+        "machine does when. Without a scenario: "
+        "topology (a fabric) and busbw (bus bandwidth of what "
+        "NCCL chooses, against size, a line a number of nodes). Prints the files written.\n\n"
+        "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
+        "  orrery plot gpt3.json --width 2400\n"
+        "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
+        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
+        "  orrery plot scenarios/examples/gpt3-175b.json --what tornado\n"
+        "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
+        "  orrery plot scenarios/examples/llama2-70b-lora.json --what finetune --set model=llama2-7b\n"
+        "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
+        "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -108,6 +108,17 @@ typedef struct PlotTuning {
 bool plot_finetune(const char *title, const PlotTuning *tunings, int count, const PlotTarget *target,
                    GError **error);
 
+/* A phase of a loop, on one part of the machine. */
+typedef struct PlotPhase {
+    const char *name;
+    int lane;
+    double begin_s, end_s;
+} PlotPhase;
+
+/* One turn of a loop over several models, a lane for each of `lanes`. */
+bool plot_loop(const char *title, const char *caption, const char *const *lanes, int lane_count,
+               const PlotPhase *phases, int count, const PlotTarget *target, GError **error);
+
 /* One GPU count of a plan. */
 typedef struct PlotScalingPoint {
     int series;       /* kind of GPU, from 0, rising */

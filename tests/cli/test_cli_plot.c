@@ -109,6 +109,41 @@ static void test_plot_finetune(void)
     cli_scratch_free(folder);
 }
 
+/* A loop: a box for every phase that takes time on some GPUs. */
+static void test_plot_loop(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    g_autofree char *file = cli_source("scenarios/examples/rl-ppo-llama3-8b-a800.json"),
+                    *step = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun drawn = cli_run(folder, CLI_WORDS("plot", file, "--quiet", "--output", "p")),
+           run = cli_run(folder, CLI_WORDS("run", file, "--format", "csv"));
+    cli_assert_done(&drawn, "plot of a loop");
+    g_autofree char *csv = cli_contents(folder, "p/loop.csv");
+    g_auto(GStrv) phases = g_strsplit(run.out, "\n", -1);
+    int found = 0;
+    for (int i = 1; phases[i] != NULL && phases[i][0] != '\0'; i++) {
+        g_auto(GStrv) cells = g_strsplit(phases[i], ",", -1); /* name,kind,role,begin_s,seconds,gpus */
+        g_autofree char *quoted = g_strdup_printf("\"%s\"", cells[0]);
+        if (g_ascii_strtod(cells[4], NULL) <= 0 || g_ascii_strtod(cells[5], NULL) <= 0)
+            continue;
+        g_assert_nonnull(strstr(csv, quoted));
+        found++;
+    }
+    g_assert_cmpint(found, >=, 4);
+    cli_run_clear(&drawn);
+    cli_run_clear(&run);
+    CliRun none = cli_run(folder, CLI_WORDS("plot", step, "--what", "loop"));
+    g_assert_cmpint(none.status, ==, 2);
+    g_assert_nonnull(strstr(none.err, "the picture of a workload"));
+    cli_run_clear(&none);
+    cli_scratch_free(folder);
+}
+
 /* A PNG as wide as asked for; an SVG below 1 MB that says what it shows, however deep the pipeline and long the name. */
 static void test_plot_sizes(void)
 {
@@ -322,6 +357,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/plot/finetune", test_plot_finetune);
+    g_test_add_func("/cli/plot/loop", test_plot_loop);
     g_test_add_func("/cli/plot", test_plot);
     g_test_add_func("/cli/plot-differences-and-jobs", test_differences_and_jobs);
     g_test_add_func("/cli/plot-sizes", test_plot_sizes);
