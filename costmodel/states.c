@@ -129,11 +129,12 @@ double cost_passing_gradient_bytes(const Spec *spec)
 }
 
 /* Sharded gradients take the place of the unsharded ones, unit by unit, where these are summed over a step's micro-batches
- * and reduced once; cleared gradients take none. Source: PyTorch's fully_shard under set_requires_gradient_sync(False) */
+ * and reduced once; cleared gradients take none. In pipelines fully_shard has been measured to hold both.
+ * Source: PyTorch's fully_shard under set_requires_gradient_sync(False) */
 static bool shards_replace_sums(const Spec *spec)
 {
-    return cost_shards_gradients(spec) && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
-           !spec->execution.framework.data_parallel.reduce_each_microbatch;
+    return cost_shards_gradients(spec) && spec_microbatches(spec) > 1 && !cost_keeps_gathered(spec) &&
+           !cost_reduces_each_microbatch(spec);
 }
 
 double cost_shard_count(const Spec *spec, const CostWeights *weights)
@@ -161,11 +162,12 @@ CostStates cost_states(const Spec *spec, const CostWeights *weights)
 double cost_unsharded_gradient_bytes(const Spec *spec)
 {
     const double wire = cost_gradient_wire_bytes(spec);
-    if (spec->parallel.zero >= 3)
-        return wire;
-    if (cost_dense_replicas(spec) <= 1 && cost_expert_replicas(spec) <= 1)
-        return 0;
-    return cost_reduces_each_microbatch(spec) ? wire : fmin(wire, cost_recipe(spec).gradients);
+    const bool alone = cost_dense_replicas(spec) <= 1 && cost_expert_replicas(spec) <= 1;
+    const bool has = spec_most_zero(&spec->execution.framework, spec->parallel.pipeline) >= 3;
+    if (alone)
+        return spec->parallel.zero >= 3 && has ? wire : 0;
+    const bool widened = cost_reduces_each_microbatch(spec) || (spec->parallel.zero >= 3 && has);
+    return widened ? wire : fmin(wire, cost_recipe(spec).gradients);
 }
 
 double cost_flat_gradient_bytes(const Spec *spec, const CostWeights *weights)

@@ -43,8 +43,9 @@ int cost_expert_replicas(const Spec *spec);
 int cost_shard_degree(const Spec *spec, int replicas);
 
 /* Bytes an element of a gradient that lies whole on a rank until it is reduced, beside the rank's shard. 0 where nobody has
- * another shard: ZeRO 1 and 2 of one replica. What leaves with every micro-batch is in the wire's type; sums that wait for the
- * last one, in that of the sums where it is narrower. */
+ * another shard: one replica under ZeRO 1 and 2, or under a stage that the software does not have. What leaves with every
+ * micro-batch is in the wire's type, and so are all of software that has ZeRO-3 under it (FSDP2 widens what it sums); other
+ * sums that wait for the last micro-batch are in their own type where it is narrower. */
 double cost_unsharded_gradient_bytes(const Spec *spec);
 
 /* Flat copies of gradients that live only between the last backward and the end of the optimizer step, on a rank that

@@ -301,7 +301,7 @@ static void write_assumptions(const HtmlInput *input, GString *out)
 {
     const Report *report = input->report;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    spec_notes(report->spec, notes);
+    report_notes(report, notes);
     g_string_append(out, "<h2>What this rests on</h2>\n");
     html_profiles(input->profiles, out);
     for (guint i = 0; i < notes->len; i++) {

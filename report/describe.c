@@ -1,5 +1,6 @@
 /* report/describe.c - see describe.h. */
 #include "report/describe.h"
+#include "report/report.h"
 #include "spec/notes.h"
 
 #include <string.h>
@@ -59,4 +60,14 @@ char *report_configuration(const Spec *spec)
         before = "+";
     }
     return g_string_free(out, FALSE);
+}
+
+void report_notes(const Report *report, GPtrArray *notes)
+{
+    spec_notes(report->spec, notes);
+    if (report->mfu > 1)
+        g_ptr_array_add(
+            notes, g_strdup_printf("an MFU of %.1f %% is above the peak of the GPU: no step is that fast; "
+                                   "model.time_frac or measured times scale it",
+                                   100 * report->mfu));
 }

@@ -250,7 +250,7 @@ void report_write_json(const Report *report, GString *out)
     write_campaign(w, report);
     write_chosen(w, report->chosen);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    spec_notes(report->spec, notes);
+    report_notes(report, notes);
     spec_source_notes(report->source, notes);
     write_strings(w, "notes", notes);
     orr_jw_end(w, '}');

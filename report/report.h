@@ -252,6 +252,9 @@ char *report_occupied(const Report *report);
 /* The whole report in a format of the table (report/formats.c): words, text first, and what writes it. */
 extern const OrrWords report_words_format;
 void report_write(const Report *report, int format, GString *out);
+/* What text, JSON and page say of the scenario and of the answer, a sentence each: spec_notes(), and a utilisation above the
+ * peak, which times that were scaled or measured may ask for and no GPU reaches. `notes` frees its elements with g_free. */
+void report_notes(const Report *report, GPtrArray *notes);
 
 /* "stamp": version, hash of the scenario, presets, what was defaulted. */
 void report_write_stamp(OrrJsonWriter *w, const SpecSource *source);

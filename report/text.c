@@ -447,7 +447,7 @@ static void write_defaulted(GString *out, const GPtrArray *texts)
 static void write_notes(const Report *report, GString *out)
 {
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    spec_notes(report->spec, notes);
+    report_notes(report, notes);
     spec_source_notes(report->source, notes);
     for (guint i = 0; i < notes->len; i++)
         report_page_entry(out, i == 0 ? "  Note" : "", LABEL_COLUMN, g_ptr_array_index(notes, i));

@@ -112,6 +112,17 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
                                            pipelined ? " under a pipeline" : "", has));
 }
 
+/* Source: torch/distributed/pipelining/stage.py (backward_maybe_with_nosync), PyTorch's to_accumulated_grad_if_needed */
+static void note_whole_sums(const Spec *spec, GPtrArray *notes)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    if (recipe->resharding == SPEC_RESHARDING_UNLESS_PIPELINE && spec->parallel.pipeline > 1 &&
+        spec->parallel.zero == 3 && spec->parallel.data > 1 && recipe->most_zero == 3)
+        g_ptr_array_add(
+            notes, g_strdup("ZeRO 3 may hold more than ZeRO 2 here: FSDP2 keeps gathered weights and whole "
+                            "gradients until a pipeline's last micro-batch"));
+}
+
 char *spec_wrong_chip(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -194,6 +205,7 @@ void spec_notes(const Spec *spec, GPtrArray *notes)
     note_generations(&spec->cluster, notes);
     note_choices(spec, notes);
     note_zero(spec, notes);
+    note_whole_sums(spec, notes);
     note_chip(spec, notes);
     note_hooks(spec, notes);
     note_recompute(spec, notes);

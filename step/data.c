@@ -322,7 +322,8 @@ static void fill_units(const Step *step, int stage, const StepPolicy *policy)
         segment->gathered_param_bytes =
             step_bytes(at_once * cost_weight_wire_bytes(step->spec) + frozen_bytes(params));
         segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
-            step_bytes((step_reduces_each(policy) ? at_once : count) * cost_gradient_wire_bytes(step->spec));
+            step_bytes((step_reduces_each(policy) ? at_once : count) *
+                       cost_unsharded_gradient_bytes(step->spec));
         gather_again(step->spec, segment);
         gather_reference(step->spec, params, segment);
         add_list_waits(step->spec, params, again, segment);

@@ -62,6 +62,8 @@ void step_textbook(SimPlan *plan)
         rank->begin = rank->end = rank->optimizer = rank->embedding_reduce = (SimWork){0};
     }
     plan->deferred_heads = 0;
+    if (sim_schedule_needs_times(plan->schedule)) /* that of the stages' own times is another one */
+        plan->orders = NULL;
     /* each rank steps by itself, as the papers on split backwards draw it [Qi2024] */
     plan->post_validation = sim_schedule_has(plan->schedule, SIM_TRAIT_SPLITS_BACKWARD);
     plan->head_left_out = plan->head_later = plan->grad_norm = plan->stage_norm = plan->norm_hop =

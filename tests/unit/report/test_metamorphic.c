@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/states.h"
 #include "report/report.h"
 #include "spec/load.h"
 
@@ -198,6 +199,45 @@ static void test_launches_of_gpipe(void)
     g_assert_cmpint(faster.step_ps, <, was.step_ps);
 }
 
+/* What the software does and a user would not expect: pipelines of fully_shard keep whole sums and gathered weights; with one
+ * replica nothing is sharded, and it sums all the same; a gathered weight lies beside its shard, a whole chunk's under GPipe
+ * and all where they are not given back; a unit on its way out, as large as its stage at worst, beside the sums. */
+static bool may_hold_more(const Spec *spec)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    const bool pipeline =
+        spec->parallel.pipeline > 1 && recipe->resharding == SPEC_RESHARDING_UNLESS_PIPELINE;
+    const bool beside = spec->parallel.zero == 3 && (cost_shards_by_chunk(spec) || !cost_reshards(spec));
+    return pipeline || cost_dense_replicas(spec) == 1 || cost_expert_replicas(spec) == 1 || beside ||
+           cost_reduces_each_microbatch(spec);
+}
+
+/* Gradients that wait whole for the last micro-batch are what they are under a lower stage: their shards take their place. */
+static void test_higher_zero(void)
+{
+    GRand *random = g_rand_new_with_seed(20261129);
+    g_autofree Spec *spec = g_new(Spec, 1);
+    int pipelines = 0;
+    for (int found = 0; found < 60;) {
+        g_autofree char *text = scenario_text(random);
+        if (!load(text, spec))
+            continue;
+        double before_bytes = 0;
+        for (spec->parallel.zero = 1; spec->parallel.zero <= 3; spec->parallel.zero++) {
+            const Outcome outcome = run(spec);
+            if (before_bytes > 0 && !may_hold_more(spec)) {
+                g_test_message("%s zero %d", text, spec->parallel.zero);
+                g_assert_cmpfloat(outcome.peak_bytes, <=, before_bytes);
+                pipelines += spec->parallel.pipeline > 1;
+                found++;
+            }
+            before_bytes = outcome.peak_bytes;
+        }
+    }
+    g_assert_cmpint(pipelines, >, 10);
+    g_rand_free(random);
+}
+
 /* With one micro-batch GPipe and 1F1B are one order: the step is the same whatever is sharded. */
 static void test_one_microbatch(void)
 {
@@ -226,5 +266,6 @@ int main(int argc, char **argv)
     g_test_add_func("/metamorphic/random", test_random);
     g_test_add_func("/metamorphic/launches-of-gpipe", test_launches_of_gpipe);
     g_test_add_func("/metamorphic/one-microbatch", test_one_microbatch);
+    g_test_add_func("/metamorphic/higher-zero", test_higher_zero);
     return g_test_run();
 }
