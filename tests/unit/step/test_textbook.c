@@ -29,12 +29,8 @@ static void test_bubbles(void)
     static const struct {
         const char *schedule, *chunks;
         double bubble;
-    } cases[] = {{"gpipe", "1", 3.0 / 11},
-                 {"1f1b", "1", 3.0 / 11},
-                 {"interleaved", "2", 1.5 / 9.5},
-                 {"zb-h1", "1", 1.0 / 9},
-                 {"zb-h2", "1", 0},
-                 {"zb-auto", "1", 0}};
+    } cases[] = {{"gpipe", "1", 3.0 / 11}, {"1f1b", "1", 3.0 / 11}, {"interleaved", "2", 1.5 / 9.5},
+                 {"zb-h1", "1", 1.0 / 9},  {"zb-h2", "1", 0},       {"zb-auto", "1", 0}};
     static const ReportOptions textbook = {.textbook = true, .check = true};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         GError *error = NULL;
