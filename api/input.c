@@ -3,7 +3,8 @@
 
 #include "base/error.h"
 
-bool api_refuse_loop(const Spec *spec, const char *where, GError **error)
+/* False, with one sentence, where the scenario has a workload. */
+static bool api_refuse_loop(const Spec *spec, const char *where, GError **error)
 {
     return !spec->workload.given ||
            orr_fail(

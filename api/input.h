@@ -11,9 +11,6 @@ typedef struct ApiInput {
     bool loops;           /* who asks answers scenarios with a workload too; else they are refused */
 } ApiInput;
 
-/* False, with one sentence, where the scenario has a workload. */
-bool api_refuse_loop(const Spec *spec, const char *where, GError **error);
-
 /* Fields may be "auto". `ret_source` may be NULL. */
 bool api_input_load(const ApiInput *input, char **sets, Spec *ret_spec, SpecSource *ret_source,
                     GError **error);

@@ -69,7 +69,7 @@ bool cost_host_casts_weights(const Spec *spec)
     return spec->execution.framework.optimizer.host_casts_weights && !spec->offload.fp32_transfer;
 }
 
-double cost_host_scaling_bytes_per_parameter(const Spec *spec)
+static double cost_host_scaling_bytes_per_parameter(const Spec *spec)
 {
     return spec->offload.update != SPEC_UPDATE_LAYERWISE
                ? spec->execution.framework.optimizer.host_scaling_bytes

@@ -35,7 +35,6 @@ CostHost cost_host(const Spec *spec);
  * weights apart reads and writes those (6). One that clips and scales gradients there moves them before that (host_scaling_bytes).
  * Source: [DeepSpeedOffload] */
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec);
-double cost_host_scaling_bytes_per_parameter(const Spec *spec);
 /* Seconds in which the host updates, or scales, `parameters` of one process that has the memory of its socket to itself. */
 double cost_host_optimizer_s(const Spec *spec, double parameters);
 double cost_host_scaling_s(const Spec *spec, double parameters);

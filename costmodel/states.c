@@ -229,7 +229,7 @@ bool cost_shards_gradients(const Spec *spec)
 }
 
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */
-double cost_optimizer_bytes_per_parameter(const Spec *spec)
+static double cost_optimizer_bytes_per_parameter(const Spec *spec)
 {
     const CostRecipe recipe = cost_recipe(spec);
     const double moments = recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);

@@ -70,8 +70,6 @@ bool cost_overlaps_grad_reduce(const Spec *spec);
 /* Whether a rank keeps its shard of reduced gradients alone: ZeRO-2 and 3, and an overlapped ZeRO-1 that does so. */
 bool cost_shards_gradients(const Spec *spec);
 
-/* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
-double cost_optimizer_bytes_per_parameter(const Spec *spec);
 /* Seconds of the optimizer step on a rank that holds these weights. */
 double cost_optimizer_s(const Spec *spec, const CostWeights *weights);
 

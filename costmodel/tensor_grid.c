@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-int cost_tensor_side(SpecTensorScheme scheme, int tensor, int depth)
+/* Side q of the grid of `tensor` ranks; 0 where they make no such grid. `depth` counts for 2.5D only. */
+static int cost_tensor_side(SpecTensorScheme scheme, int tensor, int depth)
 {
     const bool layers = scheme == SPEC_TENSOR_2_5D;
     const int ranks = layers ? tensor / MAX(depth, 1) : tensor;

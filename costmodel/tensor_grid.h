@@ -13,9 +13,6 @@
 
 #include "costmodel/ops.h"
 
-/* Side q of the grid of `tensor` ranks; 0 where they make no such grid. `depth` counts for 2.5D only. */
-int cost_tensor_side(SpecTensorScheme scheme, int tensor, int depth);
-
 /* Reshapes the GEMM of a linear that is split over its outputs (`column`) or inputs to its block on the grid, and
  * appends what the pass moves. */
 void cost_push_tensor_grid(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm,

@@ -30,8 +30,6 @@ typedef enum {
 } TraceClass;
 
 const char *trace_class_word(TraceClass kind);
-/* False: there is no class of that word. */
-bool trace_class_read(const char *word, TraceClass *ret_class);
 
 static inline bool trace_is_communication(TraceClass kind)
 {

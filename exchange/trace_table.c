@@ -37,7 +37,8 @@ const char *trace_class_word(TraceClass kind)
     return words[kind];
 }
 
-bool trace_class_read(const char *word, TraceClass *ret_class)
+/* False: there is no class of that word. */
+static bool trace_class_read(const char *word, TraceClass *ret_class)
 {
     for (int kind = 0; kind < TRACE_CLASSES; kind++)
         if (g_str_equal(words[kind], word)) {

@@ -53,6 +53,5 @@ static inline bool net_ground_streams(const NetGround *ground, int from)
 bool net_ground_too_long(const NetGround *ground, GError **error);
 
 bool net_analytic(NetGround *ground, GError **error);
-bool net_replay_flows(NetGround *ground, GError **error);
 
 #endif

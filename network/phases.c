@@ -1,7 +1,7 @@
 /* network/phases.c - what generators share: rings and chains over a line of ranks, and counts of steps and chunks. */
 #include "network/phases.h"
 
-int net_line_rank(const NetLine *line, int index)
+static int net_line_rank(const NetLine *line, int index)
 {
     return line->first + index * line->stride;
 }

@@ -14,7 +14,6 @@ typedef struct NetBlocks {
     int first, pitch, stride, count;
 } NetBlocks;
 
-int net_line_rank(const NetLine *line, int index);
 NetLine net_dim_line(const NetShape *shape, int rank, int dim);
 
 /* Ring of size - 1 steps. Reduce-scatter: number i sends block i - step + shift and ends up with i + 1 + shift whole;

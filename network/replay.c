@@ -6,7 +6,8 @@
 #include "network/flows.h"
 #include "network/ground.h"
 
-int net_central_switch(const NetTopology *t, const int32_t *gpus, int count)
+/* The vertex at which a switch of the network's own sums up: the one whose farthest rank is nearest; -1: there is none. */
+static int net_central_switch(const NetTopology *t, const int32_t *gpus, int count)
 {
     g_autofree int *far = g_new0(int, t->vertex_count), *distance = g_new(int, t->vertex_count),
                    *queue = g_new(int, t->vertex_count);
@@ -378,7 +379,7 @@ static void fullest(NetGround *g, const NetFlows *flows)
 }
 
 /* Each rank is in one step at a time, so its flows at once are those of its fullest step. */
-bool net_replay_flows(NetGround *g, GError **error)
+static bool net_replay_flows(NetGround *g, GError **error)
 {
     int64_t slots = 1;
     const int split = g->run->routing == NET_ROUTE_E_ECMP ? NET_E_ECMP_FLOWS : 1;

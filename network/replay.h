@@ -50,7 +50,4 @@ NetRoutes *net_routes_plain(const NetTopology *topology, NetRouting routing, uin
 bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **error);
 void net_result_clear(NetResult *result);
 
-/* The vertex at which a switch of the network's own sums up: the one whose farthest rank is nearest; -1: there is none. */
-int net_central_switch(const NetTopology *topology, const int32_t *gpus, int count);
-
 #endif

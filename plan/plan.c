@@ -45,7 +45,8 @@ double plan_days(const PlanPoint *point)
                                             : point->days;
 }
 
-double plan_figure(const PlanPoint *point, SearchFor by)
+/* What the plan goes by of a point: effective days (of the step too), USD or kWh; INFINITY where it would not end. */
+static double plan_figure(const PlanPoint *point, SearchFor by)
 {
     const double days = plan_days(point);
     return isinf(days) || by == SEARCH_FOR_STEP || by == SEARCH_FOR_DAYS ? days

@@ -140,9 +140,6 @@ double plan_days_to_pay(const Plan *term, const Plan *hourly);
 /* The days that deadlines are held against: effective ones where they are told; INFINITY where it would not end. */
 double plan_days(const PlanPoint *point);
 
-/* What the plan goes by of a point: effective days (of the step too), USD or kWh; INFINITY where it would not end. */
-double plan_figure(const PlanPoint *point, SearchFor by);
-
 /* "h100-sxm5-80gb, dgx-h100, torchtitan": accelerator, cluster, program, as far as they are named; g_free. */
 char *plan_name(const Plan *plan);
 

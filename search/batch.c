@@ -112,7 +112,8 @@ static SearchLimit limit_of(const Search *search, int64_t busy_ps)
                          {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
 }
 
-SearchLimit search_limit_of(const Search *search, int group)
+/* The limit of a group's points: what its GPUs work at least leaves less of an energy for the rest of the step. */
+static SearchLimit search_limit_of(const Search *search, int group)
 {
     return search->busy_ps == NULL || isinf(search->most) ? search->limit
                                                           : limit_of(search, search->busy_ps[group]);

@@ -5,7 +5,7 @@
 
 #define DEFAULT_ORDER "tp-cp-ep-dp-pp"
 
-bool search_is_plain(const Spec *asked, const Spec *chosen)
+static bool search_is_plain(const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
     const bool zero =

@@ -18,7 +18,6 @@ typedef struct SearchPlain {
 } SearchPlain;
 
 bool search_same_family(const SpecParallel *a, const SpecParallel *b);
-bool search_is_plain(const Spec *asked, const Spec *chosen);
 
 /* Index in result->best of the row to take; -1: it is the best of result->plain. 0 where none is plain and near. */
 int search_recommended(const SearchResult *result);

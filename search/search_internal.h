@@ -54,8 +54,6 @@ gboolean search_id_equal(gconstpointer a, gconstpointer b);
 /* Points that stay undecided, of at least `least_ps`. */
 void search_leave_open(Search *search, int64_t points, int64_t least_ps);
 
-/* The limit of a group's points: what its GPUs work at least leaves less of an energy for the rest of the step. */
-SearchLimit search_limit_of(const Search *search, int group);
 /* Whether a point of at least `least_ps` cannot be among the best. */
 bool search_ruled_out(const Search *search, const SearchCandidate *candidate);
 /* Figure of a run, which `run` prints for its point. */

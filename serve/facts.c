@@ -198,7 +198,9 @@ static void write_assumed(const OrrJson *answer, OrrJsonWriter *w)
     orr_jw_int(w, "assumed_in_profiles", inside);
 }
 
-void serve_facts_write(const ServeTool *tool, const OrrJson *answer, OrrJsonWriter *w)
+/* Members "numbers", "labels" and "assumed" of the open object: the figures that matter with their intervals, what all others are, and
+ * fields that nobody gave. `answer` NULL: a text. */
+static void serve_facts_write(const ServeTool *tool, const OrrJson *answer, OrrJsonWriter *w)
 {
     orr_jw_begin(w, "numbers", '[');
     if (answer != NULL)

@@ -4,10 +4,6 @@
 
 #include "serve/tools.h"
 
-/* Members "numbers", "labels" and "assumed" of the open object: the figures that matter with their intervals, what all others are, and
- * fields that nobody gave. `answer` NULL: a text. */
-void serve_facts_write(const ServeTool *tool, const OrrJson *answer, OrrJsonWriter *w);
-
 /* The same for people: a few lines. */
 void serve_facts_text(const ServeTool *tool, const OrrJson *answer, GString *out);
 

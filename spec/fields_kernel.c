@@ -79,9 +79,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(power_frac, FRAC, 0, 5, 1.2,                                                                           \
       "Power of the dense peak at the boost clock, over what the power limit leaves above static_frac.")     \
     F(throttle_s, SECONDS, 0, 10, 1e-3, "Kernels much shorter than this run at the boost clock.")            \
-    F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
-    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")
+    F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
+    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
+    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
 
 #define ATTENTION_FIELDS(F)                                                                                  \
     F(peak_frac, FRAC, 0, 1.3, 0.85,                                                                         \
@@ -115,9 +115,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "Speed with a scale for 32 elements over one a tensor, backward.")                                     \
     F(early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.cudnn), forward.")           \
     F(backward_early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.cudnn), backward.") \
-    F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
-    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")
+    F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
+    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
+    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
 
 #define MEMORY_BOUND_FIELDS(F)                                                                               \
     F(elementwise_frac, FRAC, 0, 1.2, 0.85,                                                                  \
@@ -140,9 +140,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(latency_s, SECONDS, 0, 1e-3, 3e-6, "An empty kernel.")                                                 \
     F(row_block_s, SECONDS, 0, 1e-3, 1.4e-6,                                                                 \
       "What a block of one row of PyTorch's norms costs beside its bytes: launch, a trip to memory, sums.")  \
-    F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
-    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")
+    F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
+    F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
+    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
 
 #define FIELD(st, member, u, lo, hi, def, text)                                                              \
     SPEC_F_DOUBLE(st, member, ORR_UNIT_##u, lo, hi, #def, 0, text),

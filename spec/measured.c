@@ -73,7 +73,8 @@ static const SpecField row_fields[] = {
 static SPEC_TABLE(table_row, "execution.measured_passes.passes",
                   "Seconds of one stage's passes, of one replica or of all.", row_fields);
 
-const char *spec_measured_word(SpecMeasuredKey key)
+/* Key of a row: "forward_s" ... */
+static const char *spec_measured_word(SpecMeasuredKey key)
 {
     return row_fields[2 + key].key;
 }

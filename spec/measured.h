@@ -40,9 +40,6 @@ typedef struct SpecMeasured {
     double *seconds[SPEC_MEASURED_COUNT]; /* [stage][replica][micro-batch, or 1]; NAN: as predicted */
 } SpecMeasured;
 
-/* Key of a row: "forward_s" ... */
-const char *spec_measured_word(SpecMeasuredKey key);
-
 static inline double *spec_measured_at(const SpecMeasured *measured, SpecMeasuredKey key, int stage,
                                        int replica, int microbatch)
 {

@@ -7,7 +7,8 @@ bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule sc
            (framework->pipeline.schedules & 1u << schedule) != 0;
 }
 
-bool spec_framework_has_recompute(const SpecFramework *framework, const SpecRecompute *recompute)
+/* True also where the profile names no modes. `recompute` full of some of a stage's layers is told from full. */
+static bool spec_framework_has_recompute(const SpecFramework *framework, const SpecRecompute *recompute)
 {
     const unsigned modes = framework->kernels.recompute_modes;
     const bool partial = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0;
@@ -26,7 +27,7 @@ bool spec_has_attention(const Spec *spec, SpecAttention attention)
     return (attention_cores(spec) & 1u << attention) != 0;
 }
 
-bool spec_framework_has_dispatcher(const SpecFramework *framework, SpecMoeDispatcher dispatcher)
+static bool spec_framework_has_dispatcher(const SpecFramework *framework, SpecMoeDispatcher dispatcher)
 {
     const unsigned has = framework->experts.dispatchers;
     return has == 0 || (has & 1u << dispatcher) != 0;

@@ -10,12 +10,9 @@
 
 /* True also where the profile names no schedules, and for op orders from a file. */
 bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule schedule);
-/* True also where the profile names no modes. `recompute` full of some of a stage's layers is told from full. */
-bool spec_framework_has_recompute(const SpecFramework *framework, const SpecRecompute *recompute);
 /* Likewise of kernels of the attention core, of which the software also has its default on this GPU, and of what carries
  * tokens. */
 bool spec_has_attention(const Spec *spec, SpecAttention attention);
-bool spec_framework_has_dispatcher(const SpecFramework *framework, SpecMoeDispatcher dispatcher);
 /* Bits of SpecOverlap; all of them where the profile names none. */
 unsigned spec_framework_overlaps(const SpecFramework *framework);
 /* "full", "full/61" of so many layers of a stage, "selective-layer/2" of every second; g_free. */

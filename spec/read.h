@@ -49,8 +49,6 @@ bool spec_read_note(SpecReadContext *context, const OrrJson *node, void *target,
 /* "a whole number from 1 to 64", "true or false": what a field takes, for messages and the manual; g_free. */
 char *spec_field_form(const SpecField *field);
 const SpecField *spec_table_find(const SpecTable *table, const char *key);
-/* The key of `table` nearest to `word`, or NULL. */
-const char *spec_table_nearest(const SpecTable *table, const char *word);
 /* What an unknown key of `table` was meant to be ("kernels.fused_rope"), there or elsewhere in `all`, or NULL; g_free. */
 char *spec_table_suggestion(const SpecTable *table, const char *key, const SpecTable *all);
 

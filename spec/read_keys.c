@@ -12,7 +12,8 @@ const SpecField *spec_table_find(const SpecTable *table, const char *key)
     return NULL;
 }
 
-const char *spec_table_nearest(const SpecTable *table, const char *word)
+/* The key of `table` nearest to `word`, or NULL. */
+static const char *spec_table_nearest(const SpecTable *table, const char *word)
 {
     g_autofree const char **keys = g_new(const char *, (gsize)table->count);
     for (int i = 0; i < table->count; i++)

@@ -39,7 +39,6 @@ typedef struct ProgramMap {
 
 /* All but the first take the reader to behind what they read. */
 bool program_reader_fail(const ProgramReader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-bool program_reader_take(ProgramReader *r, char c);
 bool program_reader_at_end(ProgramReader *r);       /* of the line, blanks skipped */
 char *program_reader_shown(const ProgramReader *r); /* the next word for a message; g_free */
 gsize program_reader_word(const ProgramReader *r);  /* its length, up to a blank or '=' */

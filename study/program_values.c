@@ -19,7 +19,7 @@ bool program_reader_fail(const ProgramReader *r, const char *format, ...)
 
 /* --- words --- */
 
-bool program_reader_take(ProgramReader *r, char c)
+static bool program_reader_take(ProgramReader *r, char c)
 {
     const bool there = r->at < r->end && *r->at == c;
     r->at += there;
