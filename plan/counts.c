@@ -6,6 +6,7 @@
 
 #include "report/groups.h"
 #include "spec/groups.h"
+#include "spec/pairs.h"
 
 #define MAX_GPUS 131072 /* of the counts that are tried without being asked for */
 
@@ -209,10 +210,11 @@ static int fitting_micro_batch(const Spec *spec, int data)
     const int micro = spec->training.micro_batch, share = spec->training.global_batch / data;
     if (micro <= 0 || spec->training.global_batch % data != 0)
         return micro;
-    for (int size = MIN(micro, share); size > 1; size--)
-        if (share % size == 0)
+    const int together = spec_sequences_together(spec->training.task);
+    for (int size = MIN(micro, share); size > together; size--)
+        if (share % size == 0 && size % together == 0)
             return size;
-    return 1;
+    return together;
 }
 
 void plan_spread(const Spec *asked, int gpus, const PlanOptions *options, Spec *ret_spec)

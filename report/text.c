@@ -163,6 +163,10 @@ static void write_scenario(const Report *report, GString *out)
             spec_word(&spec_words_task, (int)spec->training.task), spec->training.adapter.rank);
     else if (report->trained_parameters < report->parameters)
         g_string_append_printf(model, ", %s trained", orr_text_count(active, report->trained_parameters));
+    if (spec->training.reference != SPEC_REFERENCE_NONE)
+        g_string_append_printf(model, ", %s (reference: %s)",
+                               spec_word(&spec_words_task, (int)spec->training.task),
+                               spec_word(&spec_words_reference, (int)spec->training.reference));
     if (spec->model.encoder_layers > 0)
         g_string_append_printf(model, ", %d encoder and %d decoder layers", spec->model.encoder_layers,
                                spec->model.layers - spec->model.encoder_layers);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page.h"
+#include "spec/pairs.h"
 
 enum { KINDS = 5, COLUMNS = KINDS + 5, MAX_ROWS = 16, BAR_WIDTH = 24, TABLE_WIDTH = 76, LABEL_COLUMN = 14 };
 
@@ -149,8 +150,11 @@ static void append_activations(const Spec *spec, GString *line)
         g_string_append(line, "parallel.sequence_parallel=true, ");
     if (training->recompute.mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0)
         g_string_append(line, "training.recompute=full, ");
-    if (training->micro_batch > 1)
-        g_string_append(line, "training.micro_batch=1, ");
+    const int least = spec_sequences_together(training->task);
+    if (training->reference == SPEC_REFERENCE_MODEL)
+        g_string_append(line, "training.reference=cached, ");
+    if (training->micro_batch > least)
+        g_string_append_printf(line, "training.micro_batch=%d, ", least);
 }
 
 /* States alone near the capacity: what shrinks activations makes no room. Those of ZeRO-3 over all ranks are dealt out
@@ -165,6 +169,10 @@ static void write_remedies(const Report *report, const ReportStage *fullest, GSt
     char held[ORR_TEXT_SIZE], capacity[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);
     append_zero(spec, line);
+    if (full_of_states && spec->training.reference == SPEC_REFERENCE_MODEL)
+        g_string_append(line, "training.reference=cached, ");
+    if (full_of_states && spec->training.task != SPEC_TASK_PRETRAIN && !spec->training.adapter.given)
+        g_string_append(line, "adapters (training.adapter) in place of all weights, ");
     if (!full_of_states)
         append_activations(spec, line);
     if (full_of_states && dealt_out)

@@ -11,6 +11,7 @@
 #include "spec/moe.h"
 #include "spec/notes.h"
 #include "spec/placement.h"
+#include "spec/pairs.h"
 
 #define MAX_VALUES           512
 #define LEAST_CONTEXT_TOKENS 2048
@@ -101,7 +102,8 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
     for (int i = 0; i < sizes.count; i++) {
         group.micro_batch = sizes.value[i];
         group.microbatches = share / group.micro_batch / (dealt ? group.data : 1);
-        if (share % group.micro_batch != 0 || group.microbatches == 0)
+        if (share % group.micro_batch != 0 || group.microbatches == 0 ||
+            group.micro_batch % spec_sequences_together(spec->training.task) != 0)
             continue;
         group.microbatch_group = spec->parallel.microbatch_group;
         add_offloads(space, groups, group);

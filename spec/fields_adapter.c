@@ -3,6 +3,7 @@
 
 #include "spec/checks.h"
 #include "spec/fields_internal.h"
+#include "spec/pairs.h"
 
 static const char *const task_list[] = {"pretrain", "sft",    "lora", "qlora",       "dpo",
                                         "orpo",     "reward", "kto",  "apo-unpaired"};
@@ -172,9 +173,7 @@ static bool check_reference(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const char *word = spec_word(&spec_words_reference, (int)training->reference);
-    const bool refers = spec_task_refers(training->task), pairs = training->task == SPEC_TASK_DPO ||
-                                                                  training->task == SPEC_TASK_ORPO ||
-                                                                  training->task == SPEC_TASK_REWARD;
+    const bool refers = spec_task_refers(training->task), pairs = spec_sequences_together(training->task) > 1;
     if (refers != (training->reference != SPEC_REFERENCE_NONE))
         return spec_check_fail(check, "training.reference: \"%s\" with training.task \"%s\"; give %s", word,
                                spec_word(&spec_words_task, (int)training->task),

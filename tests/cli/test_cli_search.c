@@ -190,6 +190,30 @@ static void test_only_schedule(void)
     }
 }
 
+/* Preference pairs stay together: no micro-batch of one sequence is among the answers, nor advised where memory is short. */
+static void test_pairs(void)
+{
+    static const char *const search[] = {"search", "llama3-8b-dpo",
+                                         "--set",  "training.micro_batch=auto",
+                                         "--top",  "20",
+                                         "--set",  "search.micro_batch=[1,2,3]",
+                                         NULL},
+                             *const run[] = {"run", "llama3-8b-dpo", "--set",
+                                             "cluster.accelerator.memory_bytes=36e9", NULL};
+    CliRun found = cli_run(NULL, search);
+    cli_assert_done(&found, "pairs");
+    g_assert_nonnull(strstr(found.out, " mb2 "));
+    g_assert_null(strstr(found.out, " mb1 "));
+    g_assert_null(strstr(found.out, " mb3 "));
+    cli_run_clear(&found);
+    found = cli_run(NULL, run);
+    cli_assert_done(&found, "pairs");
+    g_assert_nonnull(strstr(found.out, "DOES NOT FIT"));
+    g_assert_nonnull(strstr(found.out, "dpo (reference: model)"));
+    g_assert_null(strstr(found.out, "training.micro_batch=1"));
+    cli_run_clear(&found);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -197,6 +221,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/search/bad-flags", test_bad_flags);
     g_test_add_func("/cli/search/time-limit", test_time_limit);
     g_test_add_func("/cli/search/certificate", test_certificate);
+    g_test_add_func("/cli/search/pairs", test_pairs);
     g_test_add_func("/cli/search/machines", test_machines);
     g_test_add_func("/cli/search/frameworks", test_frameworks);
     g_test_add_func("/cli/search/contradictions", test_contradictions);
