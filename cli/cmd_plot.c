@@ -56,6 +56,7 @@ static const struct {
     {"ranks", plot_ranks, NULL, false, NULL},
     {"errors", NULL, NULL, false, cli_plot_errors},
     {"utilisation", plot_utilisation, NULL, false, NULL},
+    {"traffic", plot_traffic, NULL, false, NULL},
     {"workers", plot_workers, NULL, false, NULL},
     {"stragglers", plot_stragglers, NULL, false, NULL},
     {"finetune", NULL, NULL, false, NULL},
@@ -269,7 +270,7 @@ static const CliFlag flags[] = {
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, "
-     "utilisation, workers, "
+     "utilisation, traffic, workers, "
      "stragglers, finetune; of a workload: loop; of weeks of training: goodput, interval, interruptions, "
      "spares; of a fabric: "
      "topology, busbw"},
@@ -301,7 +302,8 @@ const CliCommand cli_command_plot = {
         "replicas are slow. tornado: what the best and the worst value of each field would do to the "
         "step. roofline: what products and attention reach, below the GPU's peak and bandwidth. ranks: "
         "which GPU does what. errors: the published runs that the interval comes from. utilisation: how "
-        "busy GPU, copies and host are. workers: those of parameter servers. finetune: memory of full "
+        "busy GPU, copies and host are. traffic: what the links of a fabric carry. workers: those of "
+        "parameter servers. finetune: memory of full "
         "fine-tuning, LoRA and QLoRA. A scenario with a workload is drawn as its loop: what each part of the "
         "machine does when. Without a scenario: "
         "topology (a fabric) and busbw (bus bandwidth of what "

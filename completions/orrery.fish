@@ -144,7 +144,7 @@ complete -c orrery -n '__fish_seen_subcommand_from compare' -l output -r -d 'wri
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l vary -x -d 'also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)'
-complete -c orrery -n '__fish_seen_subcommand_from plot' -l what -x -d 'these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, utilisation, workers, stragglers, finetune; of a workload: loop; of weeks of training: goodput, interval, interruptions, spares; of a fabric: topology, busbw'
+complete -c orrery -n '__fish_seen_subcommand_from plot' -l what -x -d 'these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, utilisation, traffic, workers, stragglers, finetune; of a workload: loop; of weeks of training: goodput, interval, interruptions, spares; of a fabric: topology, busbw'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l cluster -x -d 'topology, busbw: a cluster preset'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l ranks -x -d 'topology, busbw: how many GPUs'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l topology -x -d 'topology: of `orrery list topologies`, or a file'

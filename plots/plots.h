@@ -67,6 +67,8 @@ GArray *plot_error_rows(GArray *errors);
 /* PlotError; the report has an interval. */
 bool plot_errors(const Report *report, GArray *errors, const PlotTarget *target, GError **error);
 
+/* What the links of a fabric carry, tier by tier; an error where the step is not on one. */
+bool plot_traffic(const Report *report, const PlotTarget *target, GError **error);
 /* Which GPU does what; an error where GPUs are no grid of ranks. */
 bool plot_ranks(const Report *report, const PlotTarget *target, GError **error);
 

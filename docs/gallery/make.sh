@@ -217,6 +217,8 @@ keep "$work" occupation
 keep "$work" stragglers
 "$orrery" plot --what topology --cluster dgx-h100 --ranks 64 --quiet --output "$work" > /dev/null
 keep "$work" topology
+"$orrery" plot $examples/network-llama3-405b.json --what traffic --quiet --output "$work" > /dev/null
+keep "$work" traffic
 workers() { # name, then scenario and flags
     name=$1
     shift

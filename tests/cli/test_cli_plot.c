@@ -348,6 +348,17 @@ static void test_differences_and_jobs(void)
     g_autofree char *held = cli_contents(folder, "p/occupation.csv");
     g_assert_true(g_str_has_prefix(held, "policy,hours,busy_percent,waiting\n0,"));
     g_assert_cmpuint(png_size(folder, "p/occupation.png", 0), ==, 1200);
+    CliRun none = cli_run(folder, CLI_WORDS("plot", "gpt3-175b", "--what", "traffic")),
+           links =
+               cli_run(folder, CLI_WORDS("plot", "network-half-link", "--what", "traffic", "--output", "p"));
+    cli_assert_refused(&none, "traffic without a fabric", "cluster.network.fidelity=flow");
+    cli_assert_done(&links, "plot --what traffic");
+    g_autofree char *carried = cli_contents(folder, "p/traffic.csv"),
+                    *tiers = cli_contents(folder, "p/traffic-tiers.csv");
+    g_assert_true(g_str_has_prefix(carried, "row,tier,dimension,colour,from,to\n0,"));
+    g_assert_true(g_str_has_prefix(tiers, "row,tier,links,used,busy_percent,busiest_percent\n0,"));
+    cli_run_clear(&none);
+    cli_run_clear(&links);
     cli_run_clear(&compare);
     cli_run_clear(&jobs);
     cli_scratch_free(folder);
