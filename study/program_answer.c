@@ -18,8 +18,11 @@ bool program_text_run(const ProgramText *text, bool check, OrrArena *arena, SimR
     *ret_fits = !check || !sim_run_overfills(&program, ret_result);
     if (!*ret_fits)
         sim_program_unbounded(&program, arena);
-    if (check && !sim_run_check(&program, ret_result, error))
+    if (check && !sim_run_check(&program, ret_result, error)) {
+        if (error != NULL)
+            (*error)->code = ORR_ERROR_INPUT; /* of a program that somebody wrote it is no mistake of ours */
         return false;
+    }
     if (text->own_classes < program.classes)
         sim_result_cut(ret_result, text->own_classes * program.replicas, program.skewed);
     return true;

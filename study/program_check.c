@@ -45,9 +45,10 @@ static bool check_collective(Check *c, const SimOp *op)
     if (*stream >= 0 && *stream != c->stream)
         return fail(c, "group %d has collectives in stream %d already: a class has them in one stream",
                     op->group, *stream);
-    if (*stream == c->stream || group->instance_of_rank == NULL)
-        return true;
+    const bool seen = *stream == c->stream;
     *stream = c->stream;
+    if (seen || group->instance_of_rank == NULL)
+        return true;
     const int32_t first = c->cls * c->program->replicas;
     for (int32_t r = first; r < first + c->program->replicas; r++)
         if (group->instance_of_rank[r] < 0)

@@ -196,6 +196,12 @@ static const Wrong wrongs[] = {
     {"after=0/1:1", "after=0/7:1", "there are 2 streams"},
     {"on 1\n", "on 2\n", "\"2\" is no whole number from 0 to 1"},
     {"on 1\n", "on 0\n", "stream 0 of this class stands twice"},
+    {"group instances=1 map=0*2\nwork compute=70\nwork pipeline_comm=40 up=5 shares=fair:0:10\nwork "
+     "compute=30\n"
+     "work data_comm=20\nop forward work=0 change=0 stage=0\nop send-activation work=1\n",
+     "group\nwork compute=70\nwork pipeline_comm=40\nwork compute=30\nwork data_comm=20\nop forward work=0\n"
+     "collective send-activation work=1 group=0\n",
+     "group 0 has collectives in stream 0 already"},
     {"class\non 0", "on 0", "give a line \"class\" before"},
     {"class\non 0\n", "class\n", "give a line \"on\" before"},
     {"class bytes=0:60", "class bytes=4:60", "\"4:60\" is no whole number from 0 to 0"},
