@@ -188,6 +188,40 @@ static bool extends_a_file(const char *text, size_t length)
            g_strstr_len(line, (gssize)(end - line), ".yaml") != NULL;
 }
 
+/* Which of TRL's trainers a launch starts: "dpo" in "trl dpo", "trl.scripts.dpo", "scripts/dpo.py"; NULL: none that is known.
+ * `loops`: those that generate answers as they train. */
+static const char *trl_script(const char *text, size_t length, bool loops)
+{
+    static const char
+        *const names[] = {"sft", "dpo", "kto", "reward", "orpo", "cpo"},
+               *const that_generate[] = {"grpo", "rloo",       "online_dpo", "ppo",      "nash_md", "xpo",
+                                         "gkd",  "dpo_online", "grpo_agent", "grpo_vlm", "rloo_vlm"},
+               *const before[] = {"trl ", "trl.scripts.", "scripts/"}, *const behind[] = {" ", "\n", ".py"};
+    const char *const *list = loops ? that_generate : names;
+    const gsize count = loops ? G_N_ELEMENTS(that_generate) : G_N_ELEMENTS(names);
+    for (gsize i = 0; i < count * G_N_ELEMENTS(before) * G_N_ELEMENTS(behind); i++) {
+        const char *name = list[i % count];
+        g_autofree char *mark = g_strconcat(before[i / count % G_N_ELEMENTS(before)], name,
+                                            behind[i / count / G_N_ELEMENTS(before)], NULL);
+        if (holds(text, length, mark))
+            return name;
+    }
+    return NULL;
+}
+
+/* What the trainer of a TRL launch does by itself: its loss says whether pairs or verdicts are trained on. */
+static void settle_trl(const char *text, size_t length, Settings *settings)
+{
+    static const char *const losses[][2] = {
+        {"dpo", "sigmoid"}, {"kto", "kto"}, {"orpo", "orpo"}, {"cpo", "cpo"}};
+    const char *script = trl_script(text, length, false);
+    if (script != NULL && strcmp(script, "reward") == 0)
+        settings_text(settings, "reward_model", "true");
+    for (gsize i = 0; script != NULL && i < G_N_ELEMENTS(losses); i++)
+        if (strcmp(losses[i][0], script) == 0 && settings_find(settings, "loss_type") == NULL)
+            settings_text(settings, "loss_type", losses[i][1]);
+}
+
 static int detect(const char *text, size_t length)
 {
     size_t start = 0;
@@ -220,7 +254,8 @@ static int detect(const char *text, size_t length)
         return EXCHANGE_FORMAT_AXOLOTL;
     if (holds(text, length, "finetuning_type:") || holds(text, length, "cutoff_len:"))
         return EXCHANGE_FORMAT_LLAMA_FACTORY;
-    if (holds(text, length, "--model_name_or_path") && holds(text, length, "--per_device_train_batch_size"))
+    if (holds(text, length, "--model_name_or_path") &&
+        (holds(text, length, "--per_device_train_batch_size") || trl_script(text, length, false) != NULL))
         return EXCHANGE_FORMAT_TRL;
     if (holds(text, length, "\n[parallelism]") || holds(text, length, "\n[training]") ||
         holds(text, length, "\n[model]"))
@@ -248,6 +283,12 @@ static bool is_another(const char *text, size_t length, const char *path, GError
         {"\nexport_dir:", "an export of LLaMA-Factory, which trains nothing; give the file of the training"},
         {"\ninfer_backend:",
          "an inference of LLaMA-Factory, which trains nothing; give the file of the training"}};
+    if (holds(text, length, "--model_name_or_path") && trl_script(text, length, true) != NULL)
+        return !orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is a loop of TRL that generates answers as it trains, which is not read; write it as a "
+            "workload (orrery help workload), or import verl's or NeMo-RL's configuration of it",
+            path);
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
         if (holds(text, length, others[i].mark))
             return !orr_fail(error, ORR_ERROR_INPUT, "%s: is %s", path, others[i].what);
@@ -419,6 +460,8 @@ OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char 
                       error)) {
         if (dump)
             exchange_dump_settle(&settings);
+        if (kind == EXCHANGE_FORMAT_TRL)
+            settle_trl(text, length, &settings);
         if (kind == EXCHANGE_FORMAT_NEMO_RL)
             exchange_nemo_rl_settle(&settings, path, loss->changes);
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);

@@ -415,9 +415,9 @@ void exchange_import_trl(ExchangeImport *import)
 {
     const bool lora = on(import, "use_peft", false);
     const bool pairs =
-        verdict_task(import) == NULL &&
-        (settings_find(import->in, "beta") != NULL || settings_find(import->in, "loss_type") != NULL ||
-         settings_find(import->in, "precompute_ref_log_probs") != NULL);
+        verdict_task(import) == NULL && (scores(import) || settings_find(import->in, "beta") != NULL ||
+                                         settings_find(import->in, "loss_type") != NULL ||
+                                         settings_find(import->in, "precompute_ref_log_probs") != NULL);
     if (on(import, "precompute_ref_log_probs", false))
         exchange_import_implied(import, "training.reference", "\"cached\"");
     take_model(import, TRL);

@@ -240,6 +240,37 @@ static void test_names(void)
     }
 }
 
+/* What a TRL launch trains is said by the trainer that it starts, however little it says besides. */
+static void test_trl_launches(void)
+{
+    static const char *const rows[][2] = {
+        {"trl sft --model_name_or_path Qwen/Qwen3-8B", "\"sft\""},
+        {"trl dpo --model_name_or_path Qwen/Qwen3-8B --dataset_name x", "\"dpo\""},
+        {"python -m trl.scripts.kto --model_name_or_path Qwen/Qwen3-8B", "\"kto\""},
+        {"accelerate launch examples/scripts/orpo.py --model_name_or_path Qwen/Qwen3-8B", "\"orpo\""},
+        {"python trl/scripts/reward.py --model_name_or_path Qwen/Qwen3-8B", "\"reward\""},
+        {"trl grpo --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 4", NULL},
+        {"python trl/scripts/rloo.py --model_name_or_path Qwen/Qwen3-8B", NULL}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(ExchangeLoss) loss;
+        GError *error = NULL;
+        exchange_loss_init(&loss);
+        OrrJsonDoc *doc =
+            exchange_import(rows[i][0], strlen(rows[i][0]), "launch.sh", -1, NULL, &loss, &error);
+        if (rows[i][1] == NULL) {
+            g_assert_null(doc);
+            g_assert_nonnull(strstr(error->message, "a loop of TRL that generates"));
+            g_clear_error(&error);
+            continue;
+        }
+        g_assert_no_error(error);
+        g_autofree char *task =
+            orr_json_dump(orr_json_member(orr_json_member(orr_json_root(doc), "training"), "task"));
+        g_assert_cmpstr(task, ==, rows[i][1]);
+        orr_json_free(doc);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -247,5 +278,6 @@ int main(int argc, char **argv)
     g_test_add_func("/import-finetune/epochs", test_epochs);
     g_test_add_func("/import-finetune/warned", test_warned);
     g_test_add_func("/import-finetune/names", test_names);
+    g_test_add_func("/import-finetune/trl-launches", test_trl_launches);
     return g_test_run();
 }
