@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,7 +119,8 @@ typedef struct Guard {
 
 static void guard_begin(Guard *guard)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
+    static const int signals[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
+                                  SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU}; /* batch systems send the last three */
     guard->signal = 0;
     sigemptyset(&guard->ending);
     for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
@@ -129,11 +131,14 @@ static void guard_begin(Guard *guard)
     pthread_sigmask(SIG_BLOCK, &guard->ending, &guard->before);
 }
 
-/* A signal that was taken comes again, now that nothing is left behind. */
+/* A signal that was taken comes again, now that nothing is left behind, and ends the program even where the caller held it
+ * back: what it waited for was the picture. */
 static void guard_end(Guard *guard)
 {
-    if (guard->signal != 0)
+    if (guard->signal != 0) {
+        sigdelset(&guard->before, guard->signal);
         raise(guard->signal);
+    }
     pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
 }
 
@@ -305,6 +310,29 @@ static void remove_scratch(const char *scratch)
     g_rmdir(scratch);
 }
 
+#define SCRATCH "orrery-plot-"
+#define STALE_S 3600 /* a process in another container may live though its number is not known here */
+
+/* Folders that processes of this user left when they were killed, which no process can catch. */
+static void sweep_scratches(void)
+{
+    const char *temporary = g_get_tmp_dir();
+    g_autoptr(GDir) dir = g_dir_open(temporary, 0, NULL);
+    for (const char *name = dir != NULL ? g_dir_read_name(dir) : NULL; name != NULL;
+         name = g_dir_read_name(dir)) {
+        if (!g_str_has_prefix(name, SCRATCH))
+            continue;
+        char *end = NULL;
+        struct stat found;
+        const gint64 process = g_ascii_strtoll(name + strlen(SCRATCH), &end, 10);
+        g_autofree char *path = g_build_filename(temporary, name, NULL);
+        if (*end == '-' && process > 1 && process <= G_MAXINT32 && lstat(path, &found) == 0 &&
+            S_ISDIR(found.st_mode) && found.st_uid == geteuid() && time(NULL) - found.st_mtime > STALE_S &&
+            kill((pid_t)process, 0) != 0 && errno == ESRCH)
+            remove_scratch(path);
+    }
+}
+
 bool plot_job_run(const PlotJob *job, const PlotTarget *target, GError **error)
 {
     if (g_mkdir_with_parents(target->folder, 0777) != 0) {
@@ -314,8 +342,10 @@ bool plot_job_run(const PlotJob *job, const PlotTarget *target, GError **error)
     }
     g_autoptr(GError) cause = NULL;
     Guard guard;
+    sweep_scratches();
     guard_begin(&guard);
-    g_autofree char *scratch = g_dir_make_tmp("orrery-plot-XXXXXX", &cause);
+    g_autofree char *pattern = g_strdup_printf(SCRATCH "%ld-XXXXXX", (long)getpid());
+    g_autofree char *scratch = g_dir_make_tmp(pattern, &cause);
     if (scratch == NULL) {
         guard_end(&guard);
         g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "no temporary folder for the plot: %s", cause->message);

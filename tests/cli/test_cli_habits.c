@@ -401,18 +401,47 @@ static void test_names(void)
     cli_scratch_free(folder);
 }
 
-/* A signal while gnuplot draws ends both and leaves no temporary folder. */
+/* A signal while gnuplot draws ends both and leaves no temporary folder, also where the command holds Ctrl-C back. */
 static void test_signal_while_plotting(void)
 {
+    static const struct {
+        const char *signal, *command;
+        int status;
+    } rows[] = {{"TERM", "plot $F --output p", 143},          {"ALRM", "plot $F --output p", 142},
+                {"USR1", "plot $F --output p", 138},          {"USR2", "plot $F --output p", 140},
+                {"XCPU", "plot $F --output p", 152},          {"INT", "plan $F --gpus 1024 --plot p", 130},
+                {"XCPU", "plan $F --gpus 1024 --plot p", 152}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        char *folder = cli_scratch_new();
+        g_autofree char *ended = g_strdup_printf("ended %d\n0\ndrawing 0\n", rows[i].status);
+        g_autofree char *line = g_strdup_printf(
+            "ulimit -c 0; mkdir bin tmp; printf '#!/bin/sh\\necho $$ > number; mv number started\\nexec "
+            "sleep "
+            "60\\n' > bin/gnuplot; chmod +x bin/gnuplot; PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp "
+            "env --default-signal=INT $B %s --quiet & child=$!; i=0; "
+            "while [ ! -e started ] && [ $i -lt 400 ]; do sleep 0.05; i=$((i+1)); done; kill -%s $child; "
+            "wait $child; echo ended $?; ls tmp | wc -l; kill -0 $(cat started) 2>/dev/null; "
+            "echo drawing $((1 - $?)); rm -rf bin tmp p started",
+            rows[i].command, rows[i].signal);
+        CliRun run = shell(folder, line);
+        g_assert_nonnull(strstr(run.out, ended));
+        cli_run_clear(&run);
+        cli_scratch_free(folder);
+    }
+}
+
+/* What a killed process left goes at the next plot: old, its process gone. All else stays. */
+static void test_stale_scratches(void)
+{
     char *folder = cli_scratch_new();
-    CliRun run =
-        shell(folder,
-              "mkdir bin tmp; printf '#!/bin/sh\\ntouch started\\nexec sleep 60\\n' > bin/gnuplot; chmod +x "
-              "bin/gnuplot; PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp $B plot $F --output p --quiet & child=$!; "
-              "i=0; while [ ! -e started ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done; "
-              "kill -TERM $child; wait $child; echo ended $?; ls tmp | wc -l; rm -r bin tmp p started");
-    g_assert_nonnull(strstr(run.out, "ended 143"));
-    g_assert_nonnull(strstr(run.out, "\n0\n"));
+    CliRun run = shell(
+        folder,
+        "mkdir tmp tmp/orrery-plot-2000000000-gone tmp/orrery-plot-2000000000-new tmp/orrery-plot-$$-lives "
+        "tmp/orrery-plot-words; touch tmp/orrery-plot-2000000000-gone/data.csv; "
+        "touch -d '2 hours ago' tmp/orrery-plot-2000000000-gone tmp/orrery-plot-$$-lives "
+        "tmp/orrery-plot-words; "
+        "TMPDIR=$PWD/tmp $B plot $F --output p --quiet > list; ls tmp | sed s/$$/NUMBER/; rm -r tmp p list");
+    g_assert_cmpstr(run.out, ==, "orrery-plot-2000000000-new\norrery-plot-NUMBER-lives\norrery-plot-words\n");
     cli_run_clear(&run);
     cli_scratch_free(folder);
 }
@@ -447,5 +476,6 @@ int main(int argc, char **argv)
     g_test_add_func("/hostile/mfu-over-one", test_mfu_over_one);
     g_test_add_func("/hostile/names", test_names);
     g_test_add_func("/hostile/signal-while-plotting", test_signal_while_plotting);
+    g_test_add_func("/hostile/stale-scratches", test_stale_scratches);
     return g_test_run();
 }
