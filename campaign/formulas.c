@@ -68,9 +68,10 @@ CampaignMeans campaign_means(const CampaignRates *rates, double interval_s, doub
         rates->fails_in_restart ? mtbf_s * (exp(rest_s / mtbf_s) - exp((rest_s - load_s) / mtbf_s)) : load_s;
     means.interruptions = failures * (rates->fails_in_restart ? exp(rates->restart_s / mtbf_s) : 1);
     means.loading_s = failures * each_s;
-    means.restart_s = failures * mean_restart_s(rates) - means.loading_s;
-    means.lost_work_s =
-        means.total_s - means.checkpoint_s - means.loading_s - means.restart_s - interval_s * segments;
+    /* differences of sums: where nothing is left of them rounding may */
+    means.restart_s = fmax(0, failures * mean_restart_s(rates) - means.loading_s);
+    means.lost_work_s = fmax(0, means.total_s - means.checkpoint_s - means.loading_s - means.restart_s -
+                                    interval_s * segments);
     return means;
 }
 

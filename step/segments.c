@@ -236,12 +236,15 @@ static void add_shared_maxima(const Spec *spec, SimStage *stage)
     if (among == SPEC_MAXIMA_NONE || spec->training.precision != SPEC_PRECISION_FP8 || ranks < 2 ||
         stage->layers == 0)
         return;
+    const SimPart part = spec->parallel.tensor > 1        ? SIM_PART_TENSOR_COMM
+                         : ranks > spec->parallel.context ? SIM_PART_DATA_COMM
+                                                          : SIM_PART_CONTEXT_COMM;
     SimWork work =
         step_collective(spec,
                         &(CostCollective){.op = COST_ALL_REDUCE,
                                           .bytes = stage->layers * MAXIMA_BYTES,
                                           .group = cost_group_part(spec, COST_RANKS_ALL, 1, ranks)},
-                        SIM_PART_TENSOR_COMM);
+                        part);
     sim_work_spend(&work, SIM_PART_COMPUTE,
                    sim_ps(2 * cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                                                   stage->layers * MAXIMA_BYTES)));

@@ -97,6 +97,19 @@ static void test_replicas_agree(void)
         }
 }
 
+/* A restart that is nothing but loading: rounding leaves no time below zero for the rest of it. */
+static void test_nothing_below_zero(void)
+{
+    for (int i = 1; i <= 200; i++) {
+        const CampaignRates rates = {
+            .mtbf_s = 12345.6 * i, .restart_s = 77.7, .stall_s = 1.1, .write_s = 3, .fails_in_restart = true};
+        const CampaignMeans means = campaign_means(&rates, 600, 1e4, 0, 77.7);
+        g_assert_cmpfloat(means.restart_s, >=, 0);
+        g_assert_cmpfloat(means.restart_s, <, 1e-9 * means.total_s);
+        g_assert_cmpfloat(means.lost_work_s, >=, 0);
+    }
+}
+
 /* Where the exact mean goes: each part of campaign_means() within 4 standard errors of the replicas', and together all. */
 static void test_means(void)
 {
@@ -348,6 +361,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/formulas", test_formulas);
     g_test_add_func("/campaign/replicas-agree", test_replicas_agree);
     g_test_add_func("/campaign/means", test_means);
+    g_test_add_func("/campaign/nothing-below-zero", test_nothing_below_zero);
     g_test_add_func("/campaign/llama3", test_llama3);
     g_test_add_func("/campaign/team", test_team);
     g_test_add_func("/campaign/threads", test_threads);

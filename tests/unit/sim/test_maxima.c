@@ -75,6 +75,26 @@ static void among_tensor_ranks(void)
                     exchanges_ps(SETS(FP8, eight, context), SETS(FP8, OFF, eight, context)));
 }
 
+/* Without tensor ranks the exchange is named by those that take part: replicas, or context ranks alone. */
+static void named_by_who_takes_part(void)
+{
+    const struct {
+        const char *among, *context;
+        SimPart part;
+    } rows[] = {
+        {"execution.framework.tensor.shares_maxima=all", "parallel.context=1", SIM_PART_DATA_COMM},
+        {"execution.framework.tensor.shares_maxima=all", "parallel.context=2", SIM_PART_DATA_COMM},
+        {"execution.framework.tensor.shares_maxima=tensor", "parallel.context=2", SIM_PART_CONTEXT_COMM}};
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        OrrArena *arena = orr_arena_new();
+        const Report on = run(SETS(FP8, "parallel.tensor=1", rows[i].context, rows[i].among), arena),
+                     off = run(SETS(FP8, "parallel.tensor=1", rows[i].context, OFF), arena);
+        g_assert_cmpint(on.part_ps[rows[i].part], >, off.part_ps[rows[i].part]);
+        g_assert_cmpint(on.part_ps[SIM_PART_TENSOR_COMM], ==, 0);
+        orr_arena_free(arena);
+    }
+}
+
 /* Scales of their own, or one rank a stage: no step changes. */
 static void elsewhere(void)
 {
@@ -97,6 +117,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/maxima/behind-each-pass", behind_each_pass);
     g_test_add_func("/maxima/among-tensor-ranks", among_tensor_ranks);
+    g_test_add_func("/maxima/named-by-who-takes-part", named_by_who_takes_part);
     g_test_add_func("/maxima/elsewhere", elsewhere);
     return g_test_run();
 }
