@@ -145,8 +145,11 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
         return NULL;
     input.own_runs = options.own_runs;
     input.loops = record == 0; /* spans are of one step */
-    const ReportOptions report_options = {
-        .unfold = options.unfold, .check = options.check, .textbook = options.textbook, .record = record};
+    const ReportOptions report_options = {.unfold = options.unfold,
+                                          .check = options.check,
+                                          .textbook = options.textbook,
+                                          .record = record,
+                                          .steps = g_str_equal(what, "explain") ? EXPLAIN_STEPS : 0};
     ApiSimulation *simulation =
         ledger_reserve_parse(options.reserve, &reserve, error)
             ? api_simulate_input(&input, api_sets(handle), &reserve, &report_options, error)

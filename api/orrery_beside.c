@@ -21,7 +21,7 @@ static const ApiOption compare_options[] = {
 
 static bool compare(OrrHandle *handle, const CompareAsk *ask, const ApiInput inputs[2], GError **error)
 {
-    const ReportOptions options = {.unfold = false};
+    const ReportOptions options = {.steps = ask->quick ? 0 : COMPARE_STEPS};
     const char *const names[2] = {inputs[0].path, inputs[1].path};
     ApiSimulation *both[2] = {NULL, NULL};
     bool ok = true;

@@ -162,7 +162,8 @@ static void write_loop(const ApiPageAsk *ask, const ApiSimulation *simulation, G
 
 bool api_page(const ApiPageAsk *ask, GString *out, GError **error)
 {
-    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS}, plain = {0};
+    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS, .steps = EXPLAIN_STEPS},
+                        plain = {0};
     ApiSimulation *simulation = api_simulate_input(&ask->input, ask->sets, &ask->reserve, &options, error);
     ApiSimulation *other = simulation != NULL && ask->compare != NULL
                                ? api_simulate_reserved(ask->compare, NULL, &ask->reserve, &plain, error)

@@ -24,7 +24,7 @@ static void explain_loop(const ApiSimulation *simulation, int format, GString *o
 static bool run(const CliArgs *common, GError **error)
 {
     const ExplainArgs *args = (const ExplainArgs *)common;
-    const ReportOptions options = {0};
+    const ReportOptions options = {.steps = EXPLAIN_STEPS};
     LedgerReserveAsk reserve;
     if (common->format == CLI_FORMAT_CSV)
         return orr_fail(error, ORR_ERROR_INPUT,

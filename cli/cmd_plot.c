@@ -141,6 +141,15 @@ static bool shows_step(unsigned bits)
     return false;
 }
 
+/* Steps that the pictures simulate. */
+static int steps_of(unsigned bits)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && pictures[i].draw == plot_tornado)
+            return EXPLAIN_STEPS;
+    return 0;
+}
+
 static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
                       GError **error)
 {
@@ -215,7 +224,7 @@ static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *tar
     if (args->vary != NULL && !api_vary_parse(args->vary, &vary, error))
         return false;
     const bool sweeps = args->vary != NULL;
-    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
+    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS, .steps = steps_of(bits)};
     const ApiInput input = {.path = args->common.words[0],
                             .loops = !sweeps && (args->what == NULL || bits == LOOP_BIT)};
     ApiSimulation *simulation = api_simulate_input(&input, args->common.sets, NULL, &options, error);

@@ -202,6 +202,7 @@ typedef struct ReportOptions {
         *like;       /* a run of the same jitter: slow GPUs take the share of the step that they take
                                 * there, and are not simulated again; NULL: they are */
     bool links;      /* what every link of a fabric carries, for report_write_links() */
+    int steps;       /* that whoever asks will simulate of scenarios like this one; 0: this one alone */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 

@@ -252,25 +252,30 @@ static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report 
 
 /* Passes of micro-batches through chunks of pipeline ranks; what one takes of memory and time while it is simulated. */
 #define MOST_PASSES     7e6
+#define MOST_OF_ALL     35e6 /* where many steps are simulated, one after the other */
 #define BYTES_OF_A_PASS 600.0
 #define SECONDS_A_PASS  3e-6
 
 /* Work is estimated before it is begun: a batch of a billion would take the machine's memory first. */
-static bool affordable(const Spec *spec, GError **error)
+static bool affordable(const Spec *spec, int steps, GError **error)
 {
     char passes_text[ORR_TEXT_SIZE], bytes[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
     const SpecParallel *parallel = &spec->parallel;
     const double passes =
         (double)spec_microbatches(spec) * parallel->pipeline * MAX(1, parallel->virtual_stages);
-    if (passes <= MOST_PASSES)
+    if (passes > MOST_PASSES)
+        steps = 1;
+    else if (passes * MAX(1, steps) <= MOST_OF_ALL)
         return true;
+    g_autofree char *often = steps > 1 ? g_strdup_printf(", simulated some %d times,", steps) : g_strdup("");
     return orr_fail(error, ORR_ERROR_INPUT,
                     "training.global_batch: %d sequences make %d micro-batches on %d pipeline ranks, %s "
-                    "passes that would "
-                    "take some %s and %s to simulate; give a larger training.micro_batch or a smaller batch",
+                    "passes%s that would take some %s and %s to simulate; give a larger training.micro_batch "
+                    "or a smaller batch",
                     spec->training.global_batch, spec_microbatches(spec), parallel->pipeline,
-                    orr_text_count(passes_text, passes), orr_text_bytes(bytes, passes * BYTES_OF_A_PASS),
-                    orr_text_seconds(seconds, passes * SECONDS_A_PASS));
+                    orr_text_count(passes_text, passes), often,
+                    orr_text_bytes(bytes, passes * BYTES_OF_A_PASS),
+                    orr_text_seconds(seconds, passes * steps * SECONDS_A_PASS));
 }
 
 /* More than all that the GPUs can do: a peak is wrong, and so is every figure of the report. */
@@ -334,7 +339,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
 {
     Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec), .textbook = options->textbook};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
-    if (!affordable(spec, error))
+    if (!affordable(spec, options->steps, error))
         return false;
     if (!plan_and_run(options, record, arena, &report, error))
         return false;

@@ -9,6 +9,8 @@
 
 #include "report/report.h"
 
+#define COMPARE_STEPS 20 /* that a comparison of every field alone simulates, about: ReportOptions.steps */
+
 typedef struct CompareField {
     char *key;     /* "parallel.tensor"; fitted blocks are one field each: "cluster.accelerator.model" */
     char *a, *b;   /* values as text */

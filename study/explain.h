@@ -38,6 +38,7 @@ typedef struct ExplainKernel {
     double loss_share; /* of what compute takes beyond the dense peak; 0 for collectives */
 } ExplainKernel;
 
+#define EXPLAIN_STEPS   50 /* that an explanation simulates, about: ReportOptions.steps */
 #define EXPLAIN_KERNELS 5
 #define EXPLAIN_CHANGES 5
 

@@ -330,6 +330,28 @@ static void test_shares_side_by_side(void)
     g_assert_cmpint(over, <, (int)G_N_ELEMENTS(names));
 }
 
+/* What simulates the step many times counts them all before it begins: `run` answers here in seconds. */
+static void test_too_many_passes(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    const char *const rows[][8] = {
+        {"explain", path}, {"report", path}, {"compare", path, path}, {"plot", path, "--what", "tornado"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const char *words[12];
+        int count = 0;
+        while (rows[i][count] != NULL) {
+            words[count] = rows[i][count];
+            count++;
+        }
+        words[count] = "--set";
+        words[count + 1] = "training.global_batch=10000000";
+        words[count + 2] = NULL;
+        CliRun run = cli_run(NULL, words);
+        cli_assert_refused(&run, rows[i][0], "pipeline ranks, 5 M passes, simulated some ");
+        cli_run_clear(&run);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -344,5 +366,6 @@ int main(int argc, char **argv)
     g_test_add_func("/explain/figures-as-keys", test_figures_as_keys);
     g_test_add_func("/explain/page", test_page);
     g_test_add_func("/cli/explain/side-by-side", test_shares_side_by_side);
+    g_test_add_func("/cli/explain/too-many-passes", test_too_many_passes);
     return g_test_run();
 }
