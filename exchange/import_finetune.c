@@ -1,8 +1,7 @@
 /* exchange/import_finetune.c - fine-tuning configurations into scenarios: axolotl, LLaMA-Factory, torchtune, TRL, PEFT.
  *
- * The first four say the same things under other names: a model, what is trained of it, a batch on one GPU, and which software
- * shards. Source: [Axolotl] utils/schemas, [LlamaFactory] hparams, [Torchtune] recipes/configs, [TRL] trainer
- * and [Transformers] training_args.py for what they do when nobody says otherwise. Tested: unit/exchange/test_import_finetune.c
+ * The first four name a model, what is trained, a batch on one GPU and what shards. Source: [Axolotl] utils/schemas, [LlamaFactory]
+ * hparams, [Torchtune] recipes/configs, [TRL] trainer, [Transformers] training_args.py. Tested: unit/exchange/test_import_finetune.c
  */
 #include <limits.h>
 #include <string.h>
@@ -296,12 +295,16 @@ static void take_trainer(ExchangeImport *import, const char *fsdp_key)
     if (deepspeed != NULL && zero == 0)
         exchange_import_warn(import, "deepspeed: %.80s does not tell its stage; give --set parallel.zero=N",
                              deepspeed);
-    const bool shards = deepspeed == NULL && fsdp != NULL && strcmp(fsdp, "false") != 0;
+    const bool shards = deepspeed == NULL && fsdp != NULL && strcmp(fsdp, "false") != 0,
+               unsloth = on(import, "use_unsloth", false) || on(import, "unsloth_lora_mlp", false);
     exchange_import_native_int(import, "parallel.zero", shards ? 3 : zero);
     exchange_import_implied(import, "execution.framework",
                             deepspeed != NULL ? "\"transformers-deepspeed\""
                             : shards          ? "\"transformers-fsdp\""
+                            : unsloth         ? "\"unsloth\""
                                               : "\"transformers-ddp\"");
+    if (unsloth && exchange_import_at(import, "training.optimizer") == NULL)
+        exchange_import_implied(import, "training.optimizer", "\"adam\"");
 }
 
 static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool checkpoints, bool packs)
@@ -384,9 +387,8 @@ void exchange_import_llama_factory(ExchangeImport *import)
 {
     const char *kind = text_of(import, "finetuning_type"), *stage = text_of(import, "stage"),
                *bits = text_of(import, "quantization_bit");
-    const bool lora = kind == NULL || strcmp(kind, "lora") == 0,
+    const bool freezes = g_strcmp0(kind, "freeze") == 0, lora = kind == NULL || strcmp(kind, "lora") == 0,
                pairs = g_strcmp0(stage, "dpo") == 0 || g_strcmp0(stage, "rm") == 0;
-    const bool freezes = g_strcmp0(kind, "freeze") == 0;
     if (kind != NULL && !lora && !freezes && strcmp(kind, "full") != 0)
         exchange_import_warn(
             import, "finetuning_type: %.40s is not modelled; all weights are taken as trained", kind);

@@ -80,6 +80,20 @@ static const Case cases[] = {
       {"training.precision", "\"bf16\""},
       {"training.recompute", "\"full\""},
       {"training.epochs", NULL}}},
+    {"llama-factory-unsloth",
+     "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: lora\nuse_unsloth: true\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"execution.framework", "\"unsloth\""}, {"training.optimizer", "\"adam\""}}},
+    {"axolotl-unsloth",
+     "base_model: Qwen/Qwen3-8B\nadapter: qlora\nload_in_4bit: true\nunsloth_lora_mlp: true\n"
+     "optimizer: adamw_8bit\n",
+     EXCHANGE_FORMAT_AXOLOTL,
+     {{"execution.framework", "\"unsloth\""}, {"training.optimizer", "\"adam8bit\""}}},
+    {"llama-factory-unsloth-sharded",
+     "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\nfinetuning_type: lora\nuse_unsloth: true\n"
+     "deepspeed: examples/deepspeed/ds_z2_config.json\n",
+     EXCHANGE_FORMAT_LLAMA_FACTORY,
+     {{"execution.framework", "\"transformers-deepspeed\""}, {"training.optimizer", "\"adam\""}}},
     {"llama-factory-dpo",
      "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: dpo\nfinetuning_type: full\ncutoff_len: 2048\n"
      "deepspeed: examples/deepspeed/ds_z2_config.json\n",

@@ -77,6 +77,23 @@ static void test_defaults(void)
     }
 }
 
+/* Unsloth's 8-bit AdamW, and inputs of all layers but three on the host, unless a scenario says otherwise. */
+static void test_unsloth(void)
+{
+    Spec spec;
+    loaded("dgx-h100", "0", "{\"framework\":\"unsloth\"}", NULL, &spec);
+    g_assert_cmpint(spec.training.optimizer, ==, SPEC_OPTIMIZER_ADAM8BIT);
+    g_assert_cmpint(spec.training.recompute.mode, ==, SPEC_RECOMPUTE_FULL);
+    g_assert_cmpint(spec.offload.activation_layers, ==, spec.model.layers - 3);
+    g_assert_cmpint(spec.execution.attention, ==, SPEC_ATTENTION_FLASH2);
+    loaded("dgx-h100", "0", "{\"framework\":\"unsloth\"}", "model.layers=30", &spec);
+    g_assert_cmpint(spec.offload.activation_layers, ==, 30);
+    loaded("dgx-h100", "0", "{\"framework\":\"unsloth\"}", "offload=none", &spec);
+    g_assert_false(spec_offloads(&spec.offload));
+    loaded("dgx-h100", "0", "{\"framework\":\"unsloth\"}", "training.optimizer=adam", &spec);
+    g_assert_cmpint(spec.training.optimizer, ==, SPEC_OPTIMIZER_ADAM);
+}
+
 static void test_compiled(void)
 {
     static const struct {
@@ -289,6 +306,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/recipes/defaults", test_defaults);
     g_test_add_func("/recipes/compiled", test_compiled);
+    g_test_add_func("/recipes/unsloth", test_unsloth);
     g_test_add_func("/recipes/ungrouped", test_ungrouped);
     g_test_add_func("/recipes/keys", test_keys);
     g_test_add_func("/recipes/deleted", test_deleted);
