@@ -267,15 +267,14 @@ static bool affordable(const Spec *spec, int steps, GError **error)
         steps = 1;
     else if (passes * MAX(1, steps) <= MOST_OF_ALL)
         return true;
-    g_autofree char *often = steps > 1 ? g_strdup_printf(", simulated some %d times,", steps) : g_strdup("");
+    g_autofree char *often = steps > 1 ? g_strdup_printf(" some %d times", steps) : g_strdup("");
     return orr_fail(error, ORR_ERROR_INPUT,
                     "training.global_batch: %d sequences make %d micro-batches on %d pipeline ranks, %s "
-                    "passes%s that would take some %s and %s to simulate; give a larger training.micro_batch "
+                    "passes that would take some %s and %s to simulate%s; give a larger training.micro_batch "
                     "or a smaller batch",
                     spec->training.global_batch, spec_microbatches(spec), parallel->pipeline,
-                    orr_text_count(passes_text, passes), often,
-                    orr_text_bytes(bytes, passes * BYTES_OF_A_PASS),
-                    orr_text_seconds(seconds, passes * steps * SECONDS_A_PASS));
+                    orr_text_count(passes_text, passes), orr_text_bytes(bytes, passes * BYTES_OF_A_PASS),
+                    orr_text_seconds(seconds, passes * steps * SECONDS_A_PASS), often);
 }
 
 /* More than all that the GPUs can do: a peak is wrong, and so is every figure of the report. */
