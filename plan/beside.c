@@ -9,7 +9,7 @@
 enum { LABEL_COLUMN = 14 };
 
 /* How a figure of a point is written; OPTIONAL ones have a column where some machine has them. */
-typedef enum { WHOLE, TENTHS, DAYS, DIGITS, PERCENT, STEP, WITH_INTERVAL, MONEY } Form;
+typedef enum { WHOLE, TENTHS, DAYS, DIGITS, PERCENT, STEP, WITH_INTERVAL, MONEY, POWER } Form;
 
 typedef struct Column {
     const char *header;
@@ -61,7 +61,7 @@ static void with_interval(char *text, const PlanPoint *point, double value, bool
 
 static const Column columns[] = {
     COLUMN("racks", racks, 1, TENTHS, true),
-    COLUMN("MW", power_w, 1e-6, DIGITS, true),
+    COLUMN("power", power_w, 1, POWER, true),
     COLUMN("step", step_s, 1, STEP, false),
     COLUMN("MFU", mfu, 100, PERCENT, false),
     COLUMN("days", days, 1, DAYS, false),
@@ -100,6 +100,9 @@ static void write_cell(const Column *column, const Plan *plan, const PlanPoint *
         break;
     case DIGITS:
         g_snprintf(text, ORR_TEXT_SIZE, "%.4g", value);
+        break;
+    case POWER:
+        plan_power_text(text, value);
         break;
     case PERCENT:
         g_snprintf(text, ORR_TEXT_SIZE, "%.1f %%", value);

@@ -11,6 +11,18 @@
 
 enum { LABEL_COLUMN = 14 };
 
+void plan_power_text(char *text, double power_w)
+{
+    const bool mega = power_w >= 1e5, kilo = power_w >= 1e3;
+    g_snprintf(text, ORR_TEXT_SIZE, "%.4g %s",
+               power_w * (mega   ? 1e-6
+                          : kilo ? 1e-3
+                                 : 1),
+               mega   ? "MW"
+               : kilo ? "kW"
+                      : "W");
+}
+
 void plan_step_text(char *text, double step_s)
 {
     if (step_s < 1000)

@@ -12,6 +12,8 @@ const char *plan_memory_words(const PlanPoint *point, char *text);
 void plan_days_text(char *text, double days);
 /* Seconds, whatever the size: the rows of a column are read against each other. */
 void plan_step_text(char *text, double step_s);
+/* "450 W", "10.2 kW"; from 100 kW on "0.7 MW". `text`: ORR_TEXT_SIZE. */
+void plan_power_text(char *text, double power_w);
 
 void plan_write_question(const PlanPage *page, GString *out);
 

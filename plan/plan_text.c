@@ -164,10 +164,10 @@ static void append_racks(GString *line, const Plan *plan, const PlanPoint *chose
 
 static void append_power(GString *line, const PlanPoint *chosen)
 {
-    char rate[ORR_TEXT_SIZE];
-    const double mw = chosen->power_w * 1e-6;
-    g_string_append_printf(line, "; %.4g MW, %s tokens/s a MW", mw,
-                           orr_text_count(rate, chosen->tokens_per_s / mw));
+    char rate[ORR_TEXT_SIZE], power[ORR_TEXT_SIZE];
+    plan_power_text(power, chosen->power_w);
+    g_string_append_printf(line, "; %s, %s tokens/s a MW", power,
+                           orr_text_count(rate, chosen->tokens_per_s / (chosen->power_w * 1e-6)));
 }
 
 static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
