@@ -27,6 +27,29 @@ static bool format_of(const char *word, ExchangeFormat *ret_format, GError **err
                     word != NULL ? word : "missing");
 }
 
+/* A copy in which files that the scenario names from its own folder are named from everywhere: an export lies elsewhere. */
+static void write_anchored(const OrrJson *node, const char *key, const char *folder, OrrJsonWriter *w)
+{
+    const OrrJsonType type = orr_json_type(node);
+    if (type == ORR_JSON_OBJECT || type == ORR_JSON_LIST) {
+        orr_jw_begin(w, key, type == ORR_JSON_OBJECT ? '{' : '[');
+        for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child))
+            write_anchored(child, orr_json_key(child), folder, w);
+        orr_jw_end(w, type == ORR_JSON_OBJECT ? '}' : ']');
+        return;
+    }
+    g_autofree char *path =
+        type == ORR_JSON_TEXT && orr_json_text(node)[0] != '\0' && !g_path_is_absolute(orr_json_text(node))
+            ? g_build_filename(folder != NULL ? folder : ".", orr_json_text(node), NULL)
+            : NULL;
+    if (path != NULL && g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        g_autofree char *whole = g_canonicalize_filename(path, NULL);
+        orr_jw_text(w, key, whole);
+    } else {
+        orr_jw_node(w, key, node);
+    }
+}
+
 /* The scenario as written, with --set applied and every "auto" replaced by what was chosen. */
 static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, GError **error)
 {
@@ -36,7 +59,14 @@ static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, G
             orr_json_free(doc);
             doc = NULL;
         }
-    return doc;
+    if (doc == NULL)
+        return NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, true);
+    write_anchored(orr_json_root(doc), NULL, source->folder, &w);
+    orr_json_free(doc);
+    return orr_json_parse(text->str, text->len, "scenario", error);
 }
 
 static bool launch_of(const char *word, ExchangeFormat format, int *ret_launch, GError **error)

@@ -314,6 +314,32 @@ static void test_program(void)
     cli_scratch_free(folder);
 }
 
+/* A scenario that names a file beside it runs alike after an export and an import into another folder. */
+static void test_files_beside(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *scenario = cli_source("scenarios/examples/network-two-jobs.json");
+    CliRun run =
+        cli_run(folder, CLI_WORDS("export", scenario, "--to", "megatron", "--output", "a.sh", "--quiet"));
+    cli_assert_done(&run, "export");
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("import", "a.sh", "--output", "b.json", "--quiet"));
+    cli_assert_done(&run, "import");
+    cli_run_clear(&run);
+    double steps_s[2];
+    const char *const files[2] = {scenario, "b.json"};
+    for (int i = 0; i < 2; i++) {
+        run = cli_run(folder, CLI_WORDS("run", files[i], "--format", "json"));
+        cli_assert_done(&run, files[i]);
+        OrrJsonDoc *doc = cli_parse(run.out, files[i]);
+        steps_s[i] = orr_json_number_of(orr_json_root(doc), "step_s", -1);
+        orr_json_free(doc);
+        cli_run_clear(&run);
+    }
+    g_assert_cmpfloat(steps_s[0], ==, steps_s[1]);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -326,5 +352,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/exports/trace_page", test_trace_page);
     g_test_add_func("/cli/exports/trace_kernels", test_trace_kernels);
     g_test_add_func("/cli/exports/program", test_program);
+    g_test_add_func("/cli/exports/files-beside", test_files_beside);
     return g_test_run();
 }
