@@ -398,14 +398,27 @@ static bool level(const SimScheduleShape *shape, const SimScheduleCosts *costs, 
     return less_bytes >= 0;
 }
 
-/* All of them where passes are few, else four to an octave, and those of 1F1B's memory and of ZB-H2's. */
-static bool is_level(const SimScheduleShape *shape, int64_t microbatches)
+/* Levels cost time: so many to an octave that the tries of all rules run about a million passes, by the shape alone; 0: those
+ * of 1F1B's memory and of ZB-H2's. */
+static int levels_an_octave(const SimScheduleShape *shape)
+{
+    enum { MOST_PASSES = 1000000, RULES = 48, MOST_AN_OCTAVE = 4 };
+    const int64_t passes = KINDS * (int64_t)shape->ranks * shape->microbatches;
+    const double levels = (double)MOST_PASSES / (double)passes / RULES,
+                 octaves = log2(shape->microbatches + 1);
+    return (int)fmin(MOST_AN_OCTAVE, levels / octaves);
+}
+
+/* All of them where passes are few. */
+static bool is_level(const SimScheduleShape *shape, int an_octave, int64_t microbatches)
 {
     const int64_t p = shape->ranks;
     int64_t step = 1;
-    while (8 * step <= microbatches && p * shape->microbatches > FEW_PASSES)
+    if (microbatches == p || microbatches == 2 * p - 1 || p * shape->microbatches <= FEW_PASSES)
+        return true;
+    while (an_octave > 0 && 2 * an_octave * step <= microbatches)
         step *= 2;
-    return microbatches % step == 0 || microbatches == p || microbatches == 2 * p - 1;
+    return an_octave > 0 && microbatches % step == 0;
 }
 
 static Rules rules_of(unsigned bits, int depth_eighths)
@@ -424,13 +437,14 @@ static void try_levels(const SimScheduleShape *shape, const SimScheduleCosts *co
 {
     const int p = shape->ranks, of[] = {0, p / 2, p - 1};
     const bool few = (int64_t)p * shape->microbatches <= FEW_PASSES;
+    const int an_octave = levels_an_octave(shape);
     int64_t *limit_bytes = g_new(int64_t, p);
     for (int i = 0; i < (few && p > 2 ? 3 : 1); i++) {
         const SimStageCosts *stage = &costs->stages[of[i]];
         bool full = true;
         for (int64_t n = 2; full && n < 2 * (shape->microbatches + 1); n += few ? 1 : 2) {
             const int64_t own_bytes = n / 2 * stage->taken_bytes + n % 2 * stage->late_bytes;
-            if (is_level(shape, n / 2) && level(shape, costs, of[i], own_bytes, limit_bytes))
+            if (is_level(shape, an_octave, n / 2) && level(shape, costs, of[i], own_bytes, limit_bytes))
                 full = try_rules(shape, costs, rules, limit_bytes, best);
         }
     }
@@ -476,24 +490,4 @@ int sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCos
         }
     }
     return best.count;
-}
-
-/* Without costs: equal times, and the memory of 1F1B. */
-void sim_schedule_zb_auto(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
-{
-    OrrArena *scratch = orr_arena_new();
-    SimScheduleCosts costs = {.stages = ORR_ARENA_NEW(scratch, SimStageCosts, shape->ranks),
-                              .limit_bytes = ORR_ARENA_NEW(scratch, int64_t, shape->ranks)};
-    SimOrder *orders = NULL;
-    for (int r = 0; r < shape->ranks; r++) {
-        costs.stages[r] = (SimStageCosts){
-            .forward_ps = 1, .input_ps = 1, .weight_ps = 1, .taken_bytes = 1, .late_bytes = 1};
-        costs.limit_bytes[r] = shape->ranks;
-    }
-    sim_schedule_zb_auto_all(shape, &costs, 1, scratch, &orders);
-    *ret_order = sim_order_new(arena, orders[rank].count);
-    ret_order->count = orders[rank].count;
-    for (int64_t i = 0; i < ret_order->count; i++)
-        ret_order->ops[i] = orders[rank].ops[i];
-    orr_arena_free(scratch);
 }

@@ -440,7 +440,8 @@ static void test_stale_scratches(void)
         "tmp/orrery-plot-words; touch tmp/orrery-plot-2000000000-gone/data.csv; "
         "touch -d '2 hours ago' tmp/orrery-plot-2000000000-gone tmp/orrery-plot-$$-lives "
         "tmp/orrery-plot-words; "
-        "TMPDIR=$PWD/tmp $B plot $F --output p --quiet > list; ls tmp | sed s/$$/NUMBER/; rm -r tmp p list");
+        "TMPDIR=$PWD/tmp $B plot $F --output p --quiet > list; ls tmp | sed s/$$/NUMBER/ | sort; rm -r tmp p "
+        "list");
     g_assert_cmpstr(run.out, ==, "orrery-plot-2000000000-new\norrery-plot-NUMBER-lives\norrery-plot-words\n");
     cli_run_clear(&run);
     cli_scratch_free(folder);
