@@ -374,7 +374,8 @@ static bool counts_microbatches(const SimScheduleShape *shape, const SimSchedule
 {
     const int64_t count = costs->limit_bytes[0] / MAX(1, costs->stages[0].taken_bytes);
     for (int r = 0; r < shape->ranks; r++) {
-        if (costs->limit_bytes[r] != count * costs->stages[r].taken_bytes)
+        const int64_t limit = costs->limit_bytes[r], taken = costs->stages[r].taken_bytes;
+        if (taken > 0 ? limit % taken != 0 || limit / taken != count : limit != 0)
             return false;
     }
     return true;
