@@ -59,6 +59,8 @@ static bool compare_steps(const CompareArgs *args, const char *const names[2], c
 static bool run(const CliArgs *common, GError **error)
 {
     const CompareArgs *args = (const CompareArgs *)common;
+    if (args->svg && args->plot == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--svg: goes with --plot FOLDER; leave it out");
     const ReportOptions options = {.steps = args->quick ? 0 : COMPARE_STEPS};
     const char *const names[2] = {common->words[0], common->words[1]};
     const ApiInput inputs[2] = {{.path = names[0], .own_runs = args->own_runs, .loops = true},

@@ -103,14 +103,14 @@ static void run_policies(const JobsTrace *trace, const OrrTeam *team, JobsResult
     g_byte_array_unref(mine);
 }
 
-static bool draw(const JobsArgs *args, const JobsTrace *trace, GError **error)
+static bool draw(const JobsArgs *args, const JobsTrace *trace, const JobsResult *results, GError **error)
 {
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *title = args->seed != NULL
                                  ? g_strdup_printf("%u jobs, drawn by seed %s", trace->jobs->len, args->seed)
                                  : g_path_get_basename(args->common.words[0]);
     const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
-    return cli_jobs_plot(trace, PATIENCE_S, title, &target, error);
+    return cli_jobs_plot(trace, PATIENCE_S, results, title, &target, error);
 }
 
 static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
@@ -125,6 +125,8 @@ static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
         return orr_fail(error, ORR_ERROR_INPUT,
                         args->seed == NULL ? "jobs: give a trace's file, or --seed for one that is drawn"
                                            : "jobs: give a trace's file or --seed, not both");
+    if (args->svg && args->plot == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--svg: goes with --plot FOLDER; leave it out");
     if (args->seed != NULL && args->gpus != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--gpus: goes with a published log; a drawn trace has its own GPUs, so leave it out");
@@ -142,7 +144,8 @@ static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
         jobs_write_json(&trace, results, JOBS_POLICIES, out);
     else
         jobs_write_text(&trace, results, JOBS_POLICIES, report_page_columns(), out);
-    const bool drawn = args->plot == NULL || (team != NULL && team->rank > 0) || draw(args, &trace, error);
+    const bool drawn =
+        args->plot == NULL || (team != NULL && team->rank > 0) || draw(args, &trace, results, error);
     jobs_trace_clear(&trace);
     return drawn && ((team != NULL && team->rank > 0) || cli_output_write(common->output, out, error));
 }

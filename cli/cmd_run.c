@@ -131,6 +131,15 @@ static bool *read_ranks(const char *text, int ranks, GError **error)
 
 typedef void ReportWriter(const Report *report, const ReportTraceAsk *ask);
 
+/* An error names the flag. */
+static CliStream *open_for(const char *flag, const char *path, GError **error)
+{
+    CliStream *stream = cli_stream_open(path, error);
+    if (stream == NULL)
+        g_prefix_error(error, "%s: ", flag);
+    return stream;
+}
+
 /* Streams what `write` says of the asked ranks into `path`; NULL: nothing. */
 static bool stream_ranks(const char *flag, const char *path, const RunArgs *args, const Report *report,
                          const Window *window, ReportWriter *write, GError **error)
@@ -141,11 +150,9 @@ static bool stream_ranks(const char *flag, const char *path, const RunArgs *args
     g_autofree bool *wanted = args->ranks != NULL ? read_ranks(args->ranks, ranks, error) : NULL;
     if (args->ranks != NULL && wanted == NULL)
         return false;
-    CliStream *stream = cli_stream_open(path, error);
-    if (stream == NULL) {
-        g_prefix_error(error, "%s: ", flag);
+    CliStream *stream = open_for(flag, path, error);
+    if (stream == NULL)
         return false;
-    }
     const ReportTraceAsk ask = {.ranks = wanted,
                                 .rank_count = ranks,
                                 .from_ps = window->from_ps,
@@ -161,11 +168,9 @@ static bool stream_kernels(const RunArgs *args, const Report *report, GError **e
 {
     if (args->trace_kernels == NULL)
         return true;
-    CliStream *stream = cli_stream_open(args->trace_kernels, error);
-    if (stream == NULL) {
-        g_prefix_error(error, "--trace-kernels: ");
+    CliStream *stream = open_for("--trace-kernels", args->trace_kernels, error);
+    if (stream == NULL)
         return false;
-    }
     TraceRank *rank = trace_predict(report, 0);
     trace_rank_write(rank, cli_stream_put, stream);
     trace_rank_free(rank);
@@ -205,11 +210,9 @@ static bool write_program(const RunArgs *args, const Report *report, GError **er
 {
     if (args->program == NULL)
         return true;
-    CliStream *stream = cli_stream_open(args->program, error);
-    if (stream == NULL) {
-        g_prefix_error(error, "--program: ");
+    CliStream *stream = open_for("--program", args->program, error);
+    if (stream == NULL)
         return false;
-    }
     const ProgramText text = program_text_of(report);
     program_text_write(&text, report->spec->model.name, cli_stream_put, stream);
     return cli_stream_close(stream, error);

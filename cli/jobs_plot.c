@@ -31,25 +31,24 @@ static void fill(const GArray *moments, double first_s, double seconds, double g
             curve->busy_frac[b] = -1;
 }
 
-bool cli_jobs_plot(const JobsTrace *trace, double patience_s, const char *title, const PlotTarget *target,
-                   GError **error)
+bool cli_jobs_plot(const JobsTrace *trace, double patience_s, const JobsResult *results, const char *title,
+                   const PlotTarget *target, GError **error)
 {
     g_autofree Curve *curves = g_new0(Curve, JOBS_POLICIES);
-    GArray *moments[JOBS_POLICIES];
     PlotOccupation policies[JOBS_POLICIES];
     double gpus = 0, seconds = 0;
     const double first_s = g_array_index(trace->jobs, Job, 0).arrive_s;
     for (int p = 0; p < trace->pool_count; p++)
         gpus += trace->pools[p].gpus;
+    for (int i = 0; i < JOBS_POLICIES; i++)
+        seconds = fmax(seconds, results[i].makespan_s);
     for (int i = 0; i < JOBS_POLICIES; i++) {
-        moments[i] = g_array_new(FALSE, FALSE, sizeof(JobsMoment));
-        seconds = fmax(seconds, jobs_watch(trace, (JobsPolicy)i, patience_s, moments[i]).makespan_s);
-    }
-    for (int i = 0; i < JOBS_POLICIES; i++) {
-        fill(moments[i], first_s, seconds, gpus, &curves[i]);
+        g_autoptr(GArray) moments =
+            g_array_new(FALSE, FALSE, sizeof(JobsMoment)); /* one policy's at a time: they are many */
+        jobs_watch(trace, (JobsPolicy)i, patience_s, moments);
+        fill(moments, first_s, seconds, gpus, &curves[i]);
         policies[i] =
             (PlotOccupation){jobs_policy_name((JobsPolicy)i), curves[i].busy_frac, curves[i].waiting};
-        g_array_free(moments[i], TRUE);
     }
     return plot_occupation(title, seconds, policies, JOBS_POLICIES, BINS, target, error);
 }

@@ -5,8 +5,8 @@
 #include "jobs/jobs.h"
 #include "plots/plots.h"
 
-/* Runs every policy once more and draws all of them over the longest. */
-bool cli_jobs_plot(const JobsTrace *trace, double patience_s, const char *title, const PlotTarget *target,
-                   GError **error);
+/* Runs every policy once more and draws all of them over the longest of `results` [JOBS_POLICIES]. */
+bool cli_jobs_plot(const JobsTrace *trace, double patience_s, const JobsResult *results, const char *title,
+                   const PlotTarget *target, GError **error);
 
 #endif

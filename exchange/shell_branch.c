@@ -15,8 +15,6 @@ typedef struct Condition {
 
 enum { NO = 0, YES = 1, UNKNOWN = -1 };
 
-static int any_of(Condition *condition, int depth);
-
 static const char *word_at(const Condition *condition, guint ahead)
 {
     const guint at = condition->at + ahead;
@@ -94,6 +92,12 @@ static int negated(int holds)
     return holds == UNKNOWN ? UNKNOWN : !holds;
 }
 
+static int joined(int holds, bool both, int next)
+{
+    const int end = both ? NO : YES;
+    return holds == end || next == end ? end : holds == UNKNOWN || next == UNKNOWN ? UNKNOWN : next;
+}
+
 static int one_of(Condition *condition, int depth)
 {
     enum { DEEPEST = 16 };
@@ -121,8 +125,7 @@ static int one_of(Condition *condition, int depth)
     while (twice && is_joint(word_at(condition, 0))) {
         const bool both = word_at(condition, 0)[0] == '&';
         condition->at++;
-        const int next = one_test(condition, close, true), end = both ? NO : YES;
-        holds = holds == end || next == end ? end : holds == UNKNOWN || next == UNKNOWN ? UNKNOWN : next;
+        holds = joined(holds, both, one_test(condition, close, true));
     }
     const bool closed = condition->at < condition->count;
     condition->at++;
@@ -136,8 +139,7 @@ static int any_of(Condition *condition, int depth)
     while (is_joint(word_at(condition, 0))) {
         const bool both = word_at(condition, 0)[0] == '&';
         condition->at++;
-        const int next = one_of(condition, depth), end = both ? NO : YES;
-        holds = holds == end || next == end ? end : holds == UNKNOWN || next == UNKNOWN ? UNKNOWN : next;
+        holds = joined(holds, both, one_of(condition, depth));
     }
     return condition->at >= condition->count ? holds : UNKNOWN;
 }

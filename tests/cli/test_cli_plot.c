@@ -352,6 +352,12 @@ static void test_differences_and_jobs(void)
            links =
                cli_run(folder, CLI_WORDS("plot", "network-half-link", "--what", "traffic", "--output", "p"));
     cli_assert_refused(&none, "traffic without a fabric", "cluster.network.fidelity=flow");
+    CliRun svg = cli_run(folder, CLI_WORDS("jobs", four, "--svg")),
+           bare = cli_run(folder, CLI_WORDS("compare", "gpt3-175b", "gpt3-175b-interleaved", "--svg"));
+    cli_assert_refused(&svg, "jobs --svg without --plot", "goes with --plot");
+    cli_assert_refused(&bare, "compare --svg without --plot", "goes with --plot");
+    cli_run_clear(&svg);
+    cli_run_clear(&bare);
     cli_assert_done(&links, "plot --what traffic");
     g_autofree char *carried = cli_contents(folder, "p/traffic.csv"),
                     *tiers = cli_contents(folder, "p/traffic-tiers.csv");
