@@ -25,18 +25,19 @@ for rows in 3 20 41 70; do
   kill -9 "$child" 2>/dev/null || true
   wait "$child" 2>/dev/null || true
 done
-done_rows=$(cat "$folder"/rows/rows-*.jsonl | grep -c '^\[')
+# A kill can cut a line where a page ends: only whole lines are rows.
+done_rows=$(cat "$folder"/rows/rows-*.jsonl | grep -c '^\[.*\]$')
 [ "$done_rows" -ge 41 ]
 sweep --journal "$folder/rows" >"$folder/again"
 cmp "$folder/whole" "$folder/again"
 # No row was done twice, and a complete journal answers at once.
-[ "$(cat "$folder"/rows/rows-*.jsonl | grep -c '^\[')" -eq 72 ]
+[ "$(cat "$folder"/rows/rows-*.jsonl | grep -c '^\[.*\]$')" -eq 72 ]
 sweep --journal "$folder/rows" >"$folder/again"
 cmp "$folder/whole" "$folder/again"
 
 # Lines cut anywhere: what is left of them is no row, and is done again.
 mkdir "$folder/cut"
-cat "$folder"/rows/rows-*.jsonl | grep '^\[' >"$folder/all"
+cat "$folder"/rows/rows-*.jsonl | grep '^\[.*\]$' >"$folder/all"
 for bytes in 1 17 200; do
   head -n 1 "$folder/rows/rows-000000.jsonl" >"$folder/cut/rows-000000.jsonl"
   awk 'length > 300' "$folder/all" | sed -n "5,9p" >>"$folder/cut/rows-000000.jsonl"
@@ -44,7 +45,7 @@ for bytes in 1 17 200; do
   rm -f "$folder"/cut/rows-000001.jsonl
   sweep --journal "$folder/cut" >"$folder/again"
   cmp "$folder/whole" "$folder/again"
-  [ "$(grep -c '^\[' "$folder/cut/rows-000001.jsonl")" -eq 67 ]
+  [ "$(grep -c '^\[.*\]$' "$folder/cut/rows-000001.jsonl")" -eq 67 ]
 done
 
 # Parts, in any order, and what reads them all; a part alone says how many there are.
@@ -64,7 +65,7 @@ ln -s "$orrery" "$folder/bin/orrery"
 for task in 1 2 3; do
   PATH="$folder/bin:$PATH" SLURM_ARRAY_TASK_ID=$task bash "$folder/job.sh"
 done
-[ "$(cat "$folder/array of tasks"/rows-*.jsonl | grep -c '^\[')" -eq 4 ]
+[ "$(cat "$folder/array of tasks"/rows-*.jsonl | grep -c '^\[.*\]$')" -eq 4 ]
 
 # What is wrong is one sentence.
 refused() {
