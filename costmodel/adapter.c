@@ -146,6 +146,10 @@ CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
     CostParams params = {0};
     if (!spec->training.adapter.given)
         return cost_part_frozen(spec, piece, layer) ? params : without_router(spec, piece, layer);
+    if (cost_part_saved(spec, piece)) { /* the table alone: no positions, no norm */
+        params.tensor_sharded = cost_part_params(model, piece, layer).tensor_sharded;
+        params.matrices = 1;
+    }
     if (piece != COST_PART_LAYER)
         return params;
     const bool has_experts = cost_layer_has_experts(model, layer);
@@ -169,15 +173,12 @@ static double whole(const CostParams *params)
 
 double cost_trained_parameters(const Spec *spec)
 {
-    double sum = 0;
     if (!spec->training.adapter.given && !spec_freezes(&spec->training.freeze))
         return cost_parameters(&spec->model, 0, false);
-    if (!spec->training.adapter.given) {
-        const CostParams first = cost_trained_params(spec, COST_PART_EMBEDDING, 0),
-                         last = cost_trained_params(spec, COST_PART_HEAD, 0),
-                         mtp = cost_trained_params(spec, COST_PART_MTP, 0);
-        sum = whole(&first) + whole(&last) + spec->model.mtp_layers * whole(&mtp);
-    }
+    const CostParams first = cost_trained_params(spec, COST_PART_EMBEDDING, 0),
+                     last = cost_trained_params(spec, COST_PART_HEAD, 0),
+                     mtp = cost_trained_params(spec, COST_PART_MTP, 0);
+    double sum = whole(&first) + whole(&last) + spec->model.mtp_layers * whole(&mtp);
     for (int layer = 0; layer < spec->model.layers; layer++) {
         const CostParams params = cost_trained_params(spec, COST_PART_LAYER, layer);
         sum += whole(&params);
@@ -297,7 +298,8 @@ void cost_freeze(const CostShape *shape, CostModelPart piece, int layer, int lay
         graph->pass[COST_BACKWARD_INPUT].count = graph->pass[COST_BACKWARD_WEIGHT].count = 0;
         graph->pass[COST_FORWARD].kept_count = 0;
     }
-    if (!shape->spec->training.adapter.given && !cost_part_frozen(shape->spec, piece, layer))
+    if (cost_part_saved(shape->spec, piece) ||
+        (!shape->spec->training.adapter.given && !cost_part_frozen(shape->spec, piece, layer)))
         return;
     drop_tensors(shape, &graph->pass[COST_FORWARD]);
     drop_gradients(&graph->pass[COST_BACKWARD_WEIGHT]);

@@ -9,6 +9,13 @@ bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer)
                                         : piece == COST_PART_LAYER && layer < freeze->layers;
 }
 
+bool cost_part_saved(const Spec *spec, CostModelPart piece)
+{
+    const unsigned saved = spec->training.adapter.given ? spec->training.adapter.saved : 0;
+    return (piece == COST_PART_EMBEDDING && (saved & SPEC_SAVED_EMBEDDING) != 0) ||
+           (piece == COST_PART_HEAD && (saved & SPEC_SAVED_HEAD) != 0);
+}
+
 bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer, int layer_in_stage)
 {
     return spec->training.freeze.embedding && piece != COST_PART_HEAD && layer == layer_in_stage &&

@@ -7,6 +7,8 @@
 #include "costmodel/pass.h"
 
 /* Whether training.freeze names the piece; `layer` as in cost_part_params(). */
+/* Whether a piece's table is trained whole beside adapters (training.adapter.modules_to_save). */
+bool cost_part_saved(const Spec *spec, CostModelPart piece);
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer);
 
 /* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. ZeRO-3

@@ -215,6 +215,26 @@ static void put_targets(Export *export)
         settings_bool(export->out, "model.apply_lora_to_mlp", true);
 }
 
+/* Tables that are trained whole beside the adapters. */
+static void put_saved(Export *export)
+{
+    static const char *const words[] = {"embed_tokens", "lm_head"};
+    const unsigned saved = export->spec->training.adapter.saved;
+    const ListSyntax *syntax = list_syntax(export->format);
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        if ((saved & (1u << i)) != 0)
+            g_string_append_printf(list, syntax->item, list->len > 0 ? syntax->between : "", words[i]);
+    if (saved == 0)
+        return;
+    if (export->names->saved == NULL) {
+        refuse(export, "training.adapter.modules_to_save", list->str, "leave it out");
+        return;
+    }
+    g_autofree char *whole = g_strdup_printf(syntax->list, list->str);
+    settings_raw(export->out, export->names->saved, whole);
+}
+
 static void put_adapter(Export *export)
 {
     const SpecAdapter *adapter = &export->spec->training.adapter;
@@ -227,6 +247,7 @@ static void put_adapter(Export *export)
     settings_raw(export->out, export->names->dropout,
                  g_ascii_formatd(shown, sizeof shown, "%.15g", adapter->dropout_frac));
     put_targets(export);
+    put_saved(export);
 }
 
 static void put_optimizer(Export *export)

@@ -14,6 +14,7 @@ static const ExchangeDialect axolotl = {"base_model",
                                         "num_epochs",
                                         "optimizer",
                                         "torch_compile",
+                                        "lora_modules_to_save",
                                         512,
                                         1,
                                         8};
@@ -29,6 +30,7 @@ static const ExchangeDialect llama_factory = {"model_name_or_path",
                                               "num_train_epochs",
                                               "optim",
                                               "torch_compile",
+                                              "additional_target",
                                               2048,
                                               8,
                                               8};
@@ -44,6 +46,7 @@ static const ExchangeDialect torchtune = {"model._component_",
                                           "epochs",
                                           "optimizer._component_",
                                           "compile",
+                                          NULL,
                                           0,
                                           1,
                                           8};
@@ -59,6 +62,7 @@ static const ExchangeDialect trl = {"model_name_or_path",
                                     "num_train_epochs",
                                     "optim",
                                     "torch_compile",
+                                    "lora_modules_to_save",
                                     1024,
                                     8,
                                     16};
@@ -68,7 +72,8 @@ static const ExchangeDialect peft = {.model = "base_model_name_or_path",
                                      .alpha = "lora_alpha",
                                      .dropout = "lora_dropout",
                                      .targets = "target_modules",
-                                     .rank_default = 8};
+                                     .rank_default = 8,
+                                     .saved = "modules_to_save"};
 
 const ExchangeDialect *exchange_dialect(ExchangeFormat format)
 {

@@ -3,15 +3,21 @@
 #define ORR_EXCHANGE_FINETUNE_H
 
 #include "exchange/exchange.h"
+#include "exchange/import.h"
 
 /* Names, and a program's own values of what its file leaves out (0: none). */
 typedef struct ExchangeDialect {
     const char *model, *sequence, *micro, *accumulate, *rank, *alpha, *dropout, *targets, *steps, *epochs,
-        *optimizer, *compiled;
+        *optimizer, *compiled, *saved;
     int sequence_default, micro_default, rank_default;
 } ExchangeDialect;
 
 /* Of axolotl, LLaMA-Factory, torchtune, TRL or PEFT, whose file is an adapter alone: the other names are NULL. */
 const ExchangeDialect *exchange_dialect(ExchangeFormat format);
+
+/* A value that the file gives: NULL where it says null or nothing. */
+const char *exchange_import_said(const ExchangeImport *import, const char *key);
+/* training.adapter.targets and modules_to_save. */
+void exchange_import_adapter_layers(ExchangeImport *import, const ExchangeDialect *names);
 
 #endif

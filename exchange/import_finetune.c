@@ -17,16 +17,9 @@
 #define TRL           exchange_dialect(EXCHANGE_FORMAT_TRL)
 #define PEFT          exchange_dialect(EXCHANGE_FORMAT_PEFT)
 
-static const char *text_of(const ExchangeImport *import, const char *key)
-{
-    const char *text = key != NULL ? exchange_import_text(import, key) : NULL;
-    return text != NULL && text[0] != '\0' && strcmp(text, "null") != 0 && strcmp(text, "None") != 0 ? text
-                                                                                                     : NULL;
-}
-
 static bool on(const ExchangeImport *import, const char *key, bool fallback)
 {
-    return text_of(import, key) != NULL ? exchange_import_bool(import, key, fallback) : fallback;
+    return exchange_import_said(import, key) != NULL ? exchange_import_bool(import, key, fallback) : fallback;
 }
 
 static bool has_word(const char *text, const char *word)
@@ -37,7 +30,7 @@ static bool has_word(const char *text, const char *word)
 
 static void take_model(ExchangeImport *import, const ExchangeDialect *names)
 {
-    const char *model = text_of(import, names->model);
+    const char *model = exchange_import_said(import, names->model);
     if (model == NULL || exchange_import_at(import, "model") != NULL)
         return;
     g_autofree char *preset = exchange_model_preset(model);
@@ -57,7 +50,7 @@ static void take_batch(ExchangeImport *import, const ExchangeDialect *names, boo
 {
     int sequence = names->sequence_default, micro = names->micro_default, times = 1;
     const int data = exchange_import_data(import);
-    (void)(text_of(import, names->sequence) != NULL &&
+    (void)(exchange_import_said(import, names->sequence) != NULL &&
            exchange_import_int(import, names->sequence, &sequence));
     (void)exchange_import_int(import, names->micro, &micro);
     (void)exchange_import_int(import, names->accumulate, &times);
@@ -81,94 +74,14 @@ static void take_batch(ExchangeImport *import, const ExchangeDialect *names, boo
             (int)batch);
 }
 
-static void add_target(GString *list, const char *name)
-{
-    g_autofree char *quoted = exchange_json_text(name);
-    if (strstr(list->str, quoted) == NULL)
-        g_string_append_printf(list, "%s%s", list->len > 1 ? "," : "", quoted);
-}
-
-/* Where modelling code of the Llama kind keeps a linear layer: what a pattern of PEFT's is matched against. */
-static const char *const module_of[][2] = {
-    {"q_proj", "self_attn"}, {"k_proj", "self_attn"}, {"v_proj", "self_attn"}, {"o_proj", "self_attn"},
-    {"gate_proj", "mlp"},    {"up_proj", "mlp"},      {"down_proj", "mlp"},
-};
-
-/* Targets by a regular expression, which has to match the whole name of a module. False: `given` is none. */
-static bool take_pattern(ExchangeImport *import, const ExchangeDialect *names, const char *given,
-                         GString *list)
-{
-    static const char *const roots[] = {"model.layers.0", "model.language_model.layers.0",
-                                        "language_model.model.layers.0"};
-    if (given == NULL || given[0] == '[' || strpbrk(given, "\\(*+|") == NULL)
-        return false;
-    g_autofree char *whole = g_strdup_printf("^(?:%s)$", given);
-    g_autoptr(GRegex) pattern = strlen(given) < 1000 ? g_regex_new(whole, 0, 0, NULL) : NULL;
-    for (gsize i = 0; pattern != NULL && i < G_N_ELEMENTS(module_of); i++) {
-        bool met = false;
-        for (gsize root = 0; root < G_N_ELEMENTS(roots); root++) {
-            g_autofree char *name = g_strjoin(".", roots[root], module_of[i][1], module_of[i][0], NULL);
-            met = met || g_regex_match(pattern, name, 0, NULL);
-        }
-        if (met)
-            add_target(list, module_of[i][0]);
-    }
-    if (list->len == 1)
-        exchange_import_warn(import, "%s: the pattern %.60s matches no linear layer", names->targets, given);
-    return true;
-}
-
-/* A list as the file writes it, [q_proj, v_proj] or "q_proj,v_proj"; "all" and "all-linear" stand alone. */
-static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
-{
-    const char *given = text_of(import, names->targets);
-    const bool all = on(import, "lora_target_linear", false) || g_strcmp0(given, "all") == 0 ||
-                     g_strcmp0(given, "all-linear") == 0;
-    const bool mlp = on(import, "model.apply_lora_to_mlp", false);
-    if (all) {
-        exchange_import_native(import, "training.adapter.targets", "\"all-linear\"");
-        return;
-    }
-    g_autoptr(GString) list = g_string_new("[");
-    const bool pattern = take_pattern(import, names, given, list);
-    bool one_layer = false, told = false;
-    g_auto(GStrv) parts = g_strsplit_set(given != NULL && !pattern ? given : "", "[],'\" \t\n", -1);
-    for (char **part = parts; *part != NULL; part++) {
-        const char *dot = strrchr(*part, '.'),
-                   *own = dot != NULL ? dot + 1 : *part; /* of a module's whole name */
-        const char *name = strcmp(own, "output_proj") == 0 ? "o_proj" : own;
-        one_layer = one_layer || g_regex_match_simple("layers\\.[0-9]", *part, 0, 0);
-        told = told || name[0] != '\0';
-        if (spec_knows_target(name))
-            add_target(list, name);
-        else if (name[0] != '\0')
-            exchange_import_warn(import,
-                                 "%s: %.60s is none of the linear layers that training.adapter.targets knows",
-                                 names->targets, name);
-    }
-    static const char *const of_mlp[] = {"gate_proj", "up_proj", "down_proj"};
-    for (gsize i = 0; mlp && i < G_N_ELEMENTS(of_mlp); i++)
-        add_target(list, of_mlp[i]);
-    if (one_layer)
-        exchange_import_warn(import, "%s: names single layers; adapters are taken on all of them",
-                             names->targets);
-    if (list->len == 1) {
-        exchange_import_warn(import, "%s: %s; q_proj and v_proj are taken", names->targets,
-                             told ? "no linear layer that is known"
-                                  : "PEFT chooses them by the model's kind");
-        g_string_append(list, "\"q_proj\",\"v_proj\"");
-    }
-    g_string_append_c(list, ']');
-    exchange_import_native(import, "training.adapter.targets", list->str);
-}
-
 /* Pairs whose loss asks no other model: axolotl's rl, LLaMA-Factory's pref_loss, TRL's loss_type. */
 static bool without_reference(const ExchangeImport *import)
 {
     static const char *const keys[] = {"rl", "pref_loss", "loss_type"}, *const losses[] = {"orpo", "simpo",
                                                                                            "cpo"};
     for (gsize i = 0; i < G_N_ELEMENTS(keys) * G_N_ELEMENTS(losses); i++)
-        if (g_strcmp0(text_of(import, keys[i / G_N_ELEMENTS(losses)]), losses[i % G_N_ELEMENTS(losses)]) == 0)
+        if (g_strcmp0(exchange_import_said(import, keys[i / G_N_ELEMENTS(losses)]),
+                      losses[i % G_N_ELEMENTS(losses)]) == 0)
             return true;
     return false;
 }
@@ -178,10 +91,10 @@ static bool without_reference(const ExchangeImport *import)
 static const char *verdict_task(const ExchangeImport *import)
 {
     static const char *const keys[] = {"rl", "stage", "loss_type"};
-    if (g_strcmp0(text_of(import, "loss_type"), "apo_zero_unpaired") == 0)
+    if (g_strcmp0(exchange_import_said(import, "loss_type"), "apo_zero_unpaired") == 0)
         return "\"apo-unpaired\"";
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
-        if (g_strcmp0(text_of(import, keys[i]), "kto") == 0)
+        if (g_strcmp0(exchange_import_said(import, keys[i]), "kto") == 0)
             return "\"kto\"";
     return NULL;
 }
@@ -189,7 +102,7 @@ static const char *verdict_task(const ExchangeImport *import)
 /* A model that scores: axolotl's reward_model, LLaMA-Factory's stage rm. */
 static bool scores(const ExchangeImport *import)
 {
-    return g_strcmp0(text_of(import, "stage"), "rm") == 0 || on(import, "reward_model", false);
+    return g_strcmp0(exchange_import_said(import, "stage"), "rm") == 0 || on(import, "reward_model", false);
 }
 
 /* `base`: how frozen weights are stored; bf16: the file need not say. */
@@ -198,15 +111,16 @@ static void take_adapter(ExchangeImport *import, const ExchangeDialect *names, c
     int rank = names->rank_default;
     (void)exchange_import_int(import, names->rank, &rank);
     exchange_import_native_int(import, "training.adapter.rank", rank);
-    if (text_of(import, names->alpha) != NULL)
-        exchange_import_native(import, "training.adapter.alpha", text_of(import, names->alpha));
-    if (text_of(import, names->dropout) != NULL)
-        exchange_import_native(import, "training.adapter.dropout_frac", text_of(import, names->dropout));
+    if (exchange_import_said(import, names->alpha) != NULL)
+        exchange_import_native(import, "training.adapter.alpha", exchange_import_said(import, names->alpha));
+    if (exchange_import_said(import, names->dropout) != NULL)
+        exchange_import_native(import, "training.adapter.dropout_frac",
+                               exchange_import_said(import, names->dropout));
     if (strcmp(base, "bf16") != 0) {
         g_autofree char *quoted = exchange_json_text(base);
         exchange_import_native(import, "training.adapter.base_dtype", quoted);
     }
-    take_targets(import, names);
+    exchange_import_adapter_layers(import, names);
 }
 
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
@@ -232,7 +146,7 @@ static void take_task(ExchangeImport *import, const ExchangeDialect *names, cons
 static void take_precision(ExchangeImport *import, bool bf16_default)
 {
     const char *bf16 = exchange_import_text(import, "bf16");
-    const bool told = bf16 != NULL || text_of(import, "fp16") != NULL;
+    const bool told = bf16 != NULL || exchange_import_said(import, "fp16") != NULL;
     /* "auto" reads as not said: a card that has it takes it */
     const bool half = on(import, "fp16", false);
     exchange_import_native(import, "training.precision",
@@ -244,7 +158,7 @@ static void take_precision(ExchangeImport *import, bool bf16_default)
 
 static void take_optimizer(ExchangeImport *import, const ExchangeDialect *names)
 {
-    const char *optimizer = text_of(import, names->optimizer);
+    const char *optimizer = exchange_import_said(import, names->optimizer);
     if (optimizer == NULL)
         return;
     const bool bits = has_word(optimizer, "8bit");
@@ -285,7 +199,8 @@ static void take_attention(ExchangeImport *import, const char *word, bool flash)
 /* Hugging Face's Trainer: sharding by a DeepSpeed file that says its stage in its name, by FSDP, or not at all. */
 static void take_trainer(ExchangeImport *import, const char *fsdp_key)
 {
-    const char *deepspeed = text_of(import, "deepspeed"), *fsdp = text_of(import, fsdp_key);
+    const char *deepspeed = exchange_import_said(import, "deepspeed"),
+               *fsdp = exchange_import_said(import, fsdp_key);
     int zero = 0;
     for (int stage = 1; deepspeed != NULL && stage <= 3; stage++) {
         g_autofree char *digit = g_strdup_printf("%d", stage);
@@ -310,14 +225,14 @@ static void take_trainer(ExchangeImport *import, const char *fsdp_key)
 static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool checkpoints, bool packs)
 {
     exchange_import_native(import, "training.recompute", checkpoints ? "\"full\"" : "\"none\"");
-    if (text_of(import, names->compiled) != NULL)
+    if (exchange_import_said(import, names->compiled) != NULL)
         exchange_import_native_bool(import, "execution.compiled", on(import, names->compiled, false));
     if (!packs)
         exchange_import_warn(
             import, "packing is off: every sequence is taken as long as the longest; give the mean as "
                     "training.sequence_length");
     const bool told = !exchange_import_is_placeholder(import, names->epochs);
-    const char *epochs = told ? text_of(import, names->epochs) : NULL;
+    const char *epochs = told ? exchange_import_said(import, names->epochs) : NULL;
     int steps = 0;
     const bool limited = exchange_import_int(import, names->steps, &steps) && steps > 0;
     if (limited)
@@ -332,7 +247,7 @@ static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool
 
 void exchange_import_axolotl(ExchangeImport *import)
 {
-    const char *adapter = text_of(import, "adapter"), *rl = text_of(import, "rl");
+    const char *adapter = exchange_import_said(import, "adapter"), *rl = exchange_import_said(import, "rl");
     const bool lora = adapter != NULL && has_word(adapter, "lora");
     const char *base = !lora                               ? NULL
                        : on(import, "load_in_4bit", false) ? "nf4"
@@ -350,7 +265,7 @@ void exchange_import_axolotl(ExchangeImport *import)
     take_task(import, AXOLOTL, base, pairs);
     take_precision(import, false);
     take_optimizer(import, AXOLOTL);
-    take_attention(import, text_of(import, "attn_implementation"),
+    take_attention(import, exchange_import_said(import, "attn_implementation"),
                    on(import, "flash_attention", false) || on(import, "sdp_attention", false));
     take_trainer(import, settings_find(import->in, "fsdp_config.fsdp_version") != NULL
                              ? "fsdp_config.fsdp_version"
@@ -368,7 +283,7 @@ static void take_freeze(ExchangeImport *import)
 {
     int trained = 2;
     const int layers = exchange_import_layers(import);
-    const char *extra = text_of(import, "freeze_extra_modules");
+    const char *extra = exchange_import_said(import, "freeze_extra_modules");
     (void)exchange_import_int(import, "freeze_trainable_layers", &trained);
     if (layers == 0 || trained <= 0 || trained > layers ||
         g_strcmp0(exchange_import_text(import, "use_llama_pro"), "true") == 0) {
@@ -385,8 +300,9 @@ static void take_freeze(ExchangeImport *import)
 
 void exchange_import_llama_factory(ExchangeImport *import)
 {
-    const char *kind = text_of(import, "finetuning_type"), *stage = text_of(import, "stage"),
-               *bits = text_of(import, "quantization_bit");
+    const char *kind = exchange_import_said(import, "finetuning_type"),
+               *stage = exchange_import_said(import, "stage"),
+               *bits = exchange_import_said(import, "quantization_bit");
     const bool freezes = g_strcmp0(kind, "freeze") == 0, lora = kind == NULL || strcmp(kind, "lora") == 0,
                pairs = g_strcmp0(stage, "dpo") == 0 || g_strcmp0(stage, "rm") == 0;
     if (kind != NULL && !lora && !freezes && strcmp(kind, "full") != 0)
@@ -407,7 +323,7 @@ void exchange_import_llama_factory(ExchangeImport *import)
               pairs);
     take_precision(import, false);
     take_optimizer(import, LLAMA_FACTORY);
-    take_attention(import, text_of(import, "flash_attn"), false);
+    take_attention(import, exchange_import_said(import, "flash_attn"), false);
     take_trainer(import, "fsdp");
     take_rest(import, LLAMA_FACTORY, !on(import, "disable_gradient_checkpointing", false),
               on(import, "packing", g_strcmp0(stage, "pt") == 0));
@@ -432,7 +348,7 @@ void exchange_import_trl(ExchangeImport *import)
               pairs);
     take_precision(import, true);
     take_optimizer(import, TRL);
-    take_attention(import, text_of(import, "attn_implementation"), false);
+    take_attention(import, exchange_import_said(import, "attn_implementation"), false);
     take_trainer(import, "fsdp");
     take_rest(import, TRL, on(import, "gradient_checkpointing", true), on(import, "packing", false));
 }
@@ -440,8 +356,7 @@ void exchange_import_trl(ExchangeImport *import)
 /* Keys of adapters that cost something else and are not modelled, where they are on. */
 static void warn_of_kin(ExchangeImport *import)
 {
-    static const char *const kin[] = {"use_dora", "modules_to_save", "rank_pattern", "layers_to_transform",
-                                      "lora_bias"};
+    static const char *const kin[] = {"use_dora", "rank_pattern", "layers_to_transform", "lora_bias"};
     for (guint i = 0; i < import->in->list->len; i++) {
         Setting *setting = &g_array_index(import->in->list, Setting, i);
         const gsize length = strcspn(setting->key, ".");
@@ -472,7 +387,8 @@ void exchange_import_peft(ExchangeImport *import)
     warn_of_kin(import);
     take_model(import, PEFT);
     exchange_import_harmless(import, harmless, G_N_ELEMENTS(harmless));
-    const bool narrow = has_word(text_of(import, PEFT->model), "bnb-4bit"); /* Unsloth's, stored so */
+    const bool narrow =
+        has_word(exchange_import_said(import, PEFT->model), "bnb-4bit"); /* Unsloth's, stored so */
     if (strcmp(word, "pretrain") == 0 || strcmp(word, "sft") == 0)
         exchange_import_native(import, "training.task", narrow ? "\"qlora\"" : "\"lora\"");
     take_adapter(import, PEFT, narrow ? "nf4" : "bf16");
@@ -480,8 +396,9 @@ void exchange_import_peft(ExchangeImport *import)
 
 void exchange_import_torchtune(ExchangeImport *import)
 {
-    const char *component = text_of(import, "model._component_"), *type = text_of(import, "dtype"),
-               *loss = text_of(import, "loss._component_");
+    const char *component = exchange_import_said(import, "model._component_"),
+               *type = exchange_import_said(import, "dtype"),
+               *loss = exchange_import_said(import, "loss._component_");
     const bool quantised = has_word(component, "qlora") || on(import, "model.quantize_base", false),
                lora = has_word(component, "lora"), pairs = has_word(loss, "dpo");
     take_model(import, TORCHTUNE);

@@ -40,6 +40,9 @@ typedef enum {
 } SpecTarget;
 enum { SPEC_TARGETS_ATTENTION = 15 + 128 + 256 + 512 + 1024, SPEC_TARGETS_MLP = 112 };
 
+/* Tables that PEFT copies and trains whole (modules_to_save), as bits. */
+typedef enum { SPEC_SAVED_EMBEDDING = 1, SPEC_SAVED_HEAD = 2 } SpecSaved;
+
 /* How frozen weights of linear layers are stored. */
 typedef enum { SPEC_BASE_BF16, SPEC_BASE_FP8, SPEC_BASE_INT8, SPEC_BASE_NF4, SPEC_BASE_INT4 } SpecBase;
 
@@ -55,6 +58,7 @@ typedef struct SpecAdapter {
     SpecDtype dtype;            /* of its weights */
     double dropout_frac;
     SpecBase base_dtype;
+    unsigned saved;        /* tables that are trained whole beside the adapters: SpecSaved */
     bool double_quantised; /* the scales of blocks of 64 are quantised too */
     bool fused; /* one adapter for queries, keys and values, one for gate and up; added in the product */
 } SpecAdapter;
@@ -79,6 +83,8 @@ static inline bool spec_freezes(const SpecFreeze *freeze)
 
 /* Whether training.adapter.targets takes this name. */
 bool spec_knows_target(const char *name);
+/* The table that a name of modules_to_save is, as SpecSaved; 0: none that is known. */
+unsigned spec_saved_of(const char *name);
 
 extern const SpecWords spec_words_task, spec_words_target, spec_words_base, spec_words_reference;
 

@@ -57,6 +57,42 @@ bool spec_knows_target(const char *name)
     return false;
 }
 
+/* What models call their tables of tokens and their LM heads. */
+static const struct {
+    const char *word;
+    SpecSaved table;
+} saved_words[] = {{"embed_tokens", SPEC_SAVED_EMBEDDING},
+                   {"lm_head", SPEC_SAVED_HEAD},
+                   {"wte", SPEC_SAVED_EMBEDDING},
+                   {"embed_out", SPEC_SAVED_HEAD},
+                   {"word_embeddings", SPEC_SAVED_EMBEDDING},
+                   {"tok_embeddings", SPEC_SAVED_EMBEDDING}};
+
+unsigned spec_saved_of(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(saved_words); i++)
+        if (strcmp(name, saved_words[i].word) == 0)
+            return saved_words[i].table;
+    return 0;
+}
+
+static bool read_saved(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecAdapter *adapter = target;
+    const bool list = orr_json_type(node) == ORR_JSON_LIST;
+    adapter->saved = 0;
+    for (const OrrJson *item = list ? orr_json_first(node) : node; item != NULL;
+         item = list ? orr_json_next(item) : NULL) {
+        const char *name = orr_json_type(item) == ORR_JSON_TEXT ? orr_json_text(item) : "";
+        if (spec_saved_of(name) == 0)
+            return spec_read_fail(
+                context, item, error,
+                "names no table that can be trained whole; give embed_tokens, lm_head or both");
+        adapter->saved |= spec_saved_of(name);
+    }
+    return true;
+}
+
 static bool read_target(SpecReadContext *context, const OrrJson *node, SpecAdapter *adapter, GError **error)
 {
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
@@ -106,6 +142,14 @@ static const SpecField adapter_fields[] = {
      .help =
          "Linear layers that have an adapter. Names are those of Hugging Face or Megatron; qkv_proj (also "
          "c_attn, query_key_value, Wqkv) and gate_up_proj are one layer with one adapter."},
+    {.key = "modules_to_save",
+     .type = SPEC_TYPE_CUSTOM,
+     .default_text = "[]",
+     .read = read_saved,
+     .form = "a list of embed_tokens and lm_head",
+     .schema = "{\"type\":[\"string\",\"array\"]}",
+     .help = "Tables of tokens that are trained whole beside the adapters. As in PEFT a copy of each is "
+             "trained, and the frozen one stays."},
     SPEC_F_WORD(SpecAdapter, dtype, &spec_words_dtype, "\"bf16\"", 0,
                 "Number format of the adapter's weights. PEFT casts them to fp32 unless told otherwise."),
     SPEC_F_DOUBLE(SpecAdapter, dropout_frac, ORR_UNIT_FRAC, 0, 0.9, "0", 0,
@@ -214,6 +258,20 @@ static bool check_targets(const Check *check, const SpecModel *model, const Spec
         target_list[g_bit_nth_lsf(lacks, -1)], model->name, known->str);
 }
 
+/* PEFT unties what it copies; what then becomes of the other one depends on the model's code. */
+static bool check_saved(const Check *check, const SpecModel *model, const SpecAdapter *adapter)
+{
+    if (adapter->saved != 0 && model->tied_embeddings)
+        return spec_check_fail(check,
+                               "training.adapter.modules_to_save: embedding and head of %s share one "
+                               "table (model.tied_embeddings), which is not modelled; leave it out",
+                               model->name);
+    return (adapter->saved & SPEC_SAVED_HEAD) == 0 || !model->scalar_head ||
+           spec_check_fail(check,
+                           "training.adapter.modules_to_save: lm_head, but the model ends in one number "
+                           "(model.scalar_head); leave lm_head out");
+}
+
 void spec_complete_task(Spec *spec)
 {
     spec->model.scalar_head |= spec->training.task == SPEC_TASK_REWARD;
@@ -264,7 +322,7 @@ bool spec_check_adapter(const Check *check)
         return spec_check_fail(
             check, "training.adapter.dtype: \"%s\" is no format to train in; give bf16, fp16 or fp32",
             spec_word(&spec_words_dtype, (int)adapter->dtype));
-    if (!check_targets(check, &spec->model, adapter))
+    if (!check_targets(check, &spec->model, adapter) || !check_saved(check, &spec->model, adapter))
         return false;
     const char *with = beside(spec);
     return with == NULL ||

@@ -101,7 +101,8 @@ static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
 }
 
 /* Gradients that the backward of one chunk makes fill up as its activations leave, from the last segment to the first: what they
- * take beyond those at most. Shards stay for the optimizer, whose kernels need room of their own, and no pass's beside it. */
+ * take beyond those at most. Shards stay for the optimizer, whose kernels need room of their own, and no pass's beside it.
+ * Ignored: that room where a pipeline has several ranks, which hold several micro-batches before. */
 static double passing_gradients_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
@@ -110,11 +111,9 @@ static double passing_gradients_bytes(const Step *step, int rank)
     const bool sharded = cost_shards_gradients(spec);
     const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1;
     const double expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
-    const double temp = spec->execution.framework.allocator.gradients == SPEC_GRADIENTS_CLEARED
-                            ? spec->execution.framework.optimizer.optimizer_temp_bytes
-                            : 0;
+    const double temp = plan->shape.ranks == 1 ? spec->execution.framework.optimizer.optimizer_temp_bytes : 0;
     double most = 0;
-    for (int chunk = 0; each > 0 && chunk < plan->shape.chunks; chunk++) {
+    for (int chunk = 0; each + temp > 0 && chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         double beyond = 0, all = 0, passes = 0;
@@ -125,7 +124,7 @@ static double passing_gradients_bytes(const Step *step, int rank)
             all += owned;
             beyond += each * owned - (double)segment->activation_bytes;
             passes = fmax(passes, (double)segment->backward_temp_bytes);
-            most = fmax(most, beyond);
+            most = fmax(most, each > 0 ? beyond : 0);
         }
         most = fmax(most, temp > 0 ? beyond + temp * all - passes : 0);
     }

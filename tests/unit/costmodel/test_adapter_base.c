@@ -246,6 +246,61 @@ static void test_offloaded(void)
     }
 }
 
+static int products(const Spec *spec, CostPass pass)
+{
+    CostShape shape;
+    g_autofree CostGraph *graph = g_new(CostGraph, 1);
+    int count = 0;
+    cost_shape_init(&shape, spec);
+    cost_graph(&shape, cost_ops_head, graph);
+    for (int i = 0; i < graph->pass[pass].count; i++)
+        count += graph->pass[pass].op[i].kind == COST_OP_GEMM;
+    return count;
+}
+
+/* Tables that are trained whole: a copy of each, its gradient and moments beside the frozen one; the head's weight gradient is
+ * a product again. Without any, the same picoseconds. */
+static void test_saved(void)
+{
+    static const struct {
+        const char *tables;
+        double count;
+        int products;
+    } cases[] = {
+        {"[]", 0, 0}, {"[\"wte\"]", 1, 0}, {"[\"lm_head\"]", 1, 1}, {"[\"embed_tokens\",\"lm_head\"]", 2, 1}};
+    const double table = 32000.0 * 4096, adapters = 32 * 2 * 16 * 8192.0;
+    double step_ps = 0, held = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        static const ReportOptions checked = {.check = true};
+        GError *error = NULL;
+        g_autofree char *training = g_strdup_printf("\"task\":\"lora\",\"adapter\":{\"rank\":16,\"targets\":["
+                                                    "\"q_proj\",\"v_proj\"],\"modules_to_save\":%s}",
+                                                    cases[i].tables);
+        g_autofree Spec *spec = load(training, "transformers-ddp"),
+                        *plain = load(LORA("[\"q_proj\",\"v_proj\"]"), "transformers-ddp");
+        OrrArena *arena = orr_arena_new();
+        Report report, before;
+        report_run(spec, NULL, &checked, arena, &report, &error);
+        g_assert_no_error(error);
+        report_run(plain, NULL, &checked, arena, &before, &error);
+        g_assert_no_error(error);
+        g_assert_cmpfloat(cost_trained_parameters(spec), ==, adapters + cases[i].count * table);
+        g_assert_cmpint(products(spec, COST_BACKWARD_WEIGHT), ==, cases[i].products);
+        const int64_t *bytes = report.plan.ranks[0].static_bytes, *less = before.plan.ranks[0].static_bytes;
+        g_assert_cmpfloat((double)(bytes[SIM_MEM_WEIGHTS] - less[SIM_MEM_WEIGHTS]), ==,
+                          2 * cases[i].count * table);
+        g_assert_cmpfloat((double)(bytes[SIM_MEM_OPTIMIZER] - less[SIM_MEM_OPTIMIZER]), ==,
+                          4 * cases[i].count * table);
+        if (i == 0)
+            g_assert_cmpint(report.step_ps, ==, before.step_ps);
+        g_assert_cmpfloat((double)report.step_ps, >=, step_ps);
+        g_assert_cmpfloat(report.peak_bytes, >=, held);
+        step_ps = i == 1 ? 0 : (double)report.step_ps;
+        held = report.peak_bytes;
+        orr_arena_free(arena);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -257,5 +312,6 @@ int main(int argc, char **argv)
     g_test_add_func("/adapter-base/fuser", test_fuser);
     g_test_add_func("/adapter-base/preference-logits", test_preference_logits);
     g_test_add_func("/adapter-base/offloaded", test_offloaded);
+    g_test_add_func("/adapter-base/saved", test_saved);
     return g_test_run();
 }

@@ -139,8 +139,10 @@ static void test_there_and_back(void)
 /* An adapter alone: PEFT's keys and no other, read back over any scenario, whose stored weights stay as they are. */
 static void test_adapter(void)
 {
-    static const char *const targets[][2] = {{"\"all-linear\"", "\"target_modules\": \"all-linear\""},
-                                             {"[\"q_proj\",\"down_proj\"]", "\"down_proj\""}};
+    static const char *const targets[][2] = {
+        {"\"all-linear\"", "\"target_modules\": \"all-linear\""},
+        {"[\"q_proj\",\"down_proj\"]", "\"down_proj\""},
+        {"\"all-linear\",\"modules_to_save\":[\"embed_tokens\",\"lm_head\"]", "\"lm_head\""}};
     for (gsize i = 0; i < G_N_ELEMENTS(targets); i++) {
         GError *error = NULL;
         OrrJsonDoc *doc, *unused;

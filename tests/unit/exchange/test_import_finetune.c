@@ -148,12 +148,14 @@ static const Case cases[] = {
      "accelerate launch trl/scripts/sft.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size "
      "4 "
      "--gradient_accumulation_steps 2 --use_peft --lora_r 64 --lora_target_modules q_proj v_proj "
+     "--lora_modules_to_save lm_head "
      "--max_length 2048 --packing --load_in_4bit --attn_implementation flash_attention_2\n",
      EXCHANGE_FORMAT_TRL,
      {{"model", "\"qwen3-8b\""},
       {"training.task", "\"qlora\""},
       {"training.adapter.rank", "64"},
       {"training.adapter.targets", "[\"q_proj\",\"v_proj\"]"},
+      {"training.adapter.modules_to_save", "[\"lm_head\"]"},
       {"training.global_batch", "8"},
       {"training.precision", "\"bf16\""},
       {"training.recompute", "\"full\""},
