@@ -93,6 +93,8 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
     g_autoptr(GArray) residuals = g_array_new(FALSE, TRUE, sizeof(CalResidual));
     bool ok;
+    if (args->svg && args->plot == NULL)
+        return fail(error, "--svg goes with --plot; leave it out");
     if (args->plot != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--plot draws the rows of one fit; leave out --folds and --presets");
     if (args->page != NULL && (args->folds != NULL || args->presets != NULL || cli_is_measured_steps(table)))

@@ -178,7 +178,10 @@ const CliCommand cli_command_jobs = {
     .summary = "many jobs on one cluster: policies side by side",
     .help = "Runs a trace of jobs on one cluster under each policy. fifo: in order; first-fit: what "
             "fits first; packing: several jobs on a GPU; fastest: each where it is fastest; "
-            "adaptive: sizes that follow what is free. Prints utilisation, waiting, completion and "
+            "adaptive: sizes that follow what is free. gavel: rounds in which "
+            "whose work is farthest behind goes first. lucid: packing, the shortest first. pollux: sizes "
+            "that keep speed-ups even; sia: kinds of GPU as well. docs/JOBS.md tells what each leaves out "
+            "of its paper. Prints utilisation, waiting, completion and "
             "fairness. A job gets all its GPUs at once; one that is passed for six hours is passed "
             "no more. A drawn trace has jobs on 256 A100s and 256 H100s with the paces of simulated "
             "steps. Under mpirun each process runs some of the policies. Published logs are "

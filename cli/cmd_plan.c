@@ -318,6 +318,8 @@ static bool answer(const PlanArgs *args, bool speaks, Question *question, GError
     g_array_set_clear_func(plans, clear_plan);
     ApiShipped shipped = {0};
     ApiKinds kinds = {0};
+    if (args->svg && args->plot == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--svg: goes with --plot FOLDER; leave it out");
     bool ok = api_shipped_load(!args->ideal, args->own_runs, &shipped, error);
     question->options.residuals = shipped.residuals;
     question->options.own = shipped.own;
@@ -400,7 +402,7 @@ static const CliFlag flags[] = {
      "also draw days and MFU over GPU counts there, and days against dollars where there is a price"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(PlanArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
-    {"svg", CLI_FLAG_SWITCH, offsetof(PlanArgs, svg), NULL, "SVG instead of PNG"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(PlanArgs, svg), NULL, "SVG instead of PNG, with --plot"},
 };
 
 const CliCommand cli_command_plan = {

@@ -55,11 +55,9 @@ static const struct {
      "is another thing: see recomputation.",
      ""},
     {"cluster scheduler", "gavel gandiva gandiva-fair lucid fgd pollux sia",
-     "Who decides which job runs where. 'orrery jobs' has policies that are nearest to the published ones: "
-     "Gavel runs each job where it is fastest (fastest). Lucid and Gandiva put several on a GPU (packing); "
-     "Pollux and Sia change a job's GPUs (adaptive). Neither trades of shares (Gandiva_fair), nor "
-     "fragmentation "
-     "(FGD), nor batches that change (Pollux) are simulated.",
+     "Who decides which job runs where. 'orrery jobs' runs a trace under the rules of Gavel, Lucid, Pollux "
+     "and Sia, by these names. Gandiva packs jobs (packing). Neither trades of shares (Gandiva_fair), nor "
+     "fragmentation (FGD), nor batches that change (Pollux) are simulated.",
      ""},
     {"citation", "cite citing bibtex",
      "How to name Orrery in a paper: the file CITATION.cff has title and version. Give the stamp of your "

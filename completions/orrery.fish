@@ -92,7 +92,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plan' -l textbook-rate -x -d 
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l parameters -x -d 'parameters of the textbook estimate, as in 175e9 (default: counted from the model)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l plot -r -d 'also draw days and MFU over GPU counts there, and days against dollars where there is a price'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l ideal -d 'days and costs of computing alone: no failures, checkpoints and restarts'
-complete -c orrery -n '__fish_seen_subcommand_from plan' -l svg -d 'SVG instead of PNG'
+complete -c orrery -n '__fish_seen_subcommand_from plan' -l svg -d 'SVG instead of PNG, with --plot'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l format -xa 'text json csv' -d 'how the answer is written (default: text)'
 complete -c orrery -n '__fish_seen_subcommand_from plan' -l output -r -d 'write there instead of to standard output'

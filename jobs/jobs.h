@@ -48,6 +48,10 @@ typedef enum {
     JOBS_PACKING,   /* first fit, several jobs on one GPU by their shares */
     JOBS_FASTEST,   /* first fit in the pool where the job is fastest, of those with room */
     JOBS_ADAPTIVE,  /* first fit at the least size; free GPUs go where they gain most */
+    JOBS_GAVEL,     /* rounds: whose work is farthest behind an equal share goes first, where it is fastest */
+    JOBS_LUCID,     /* packing, the shortest first: seconds times GPUs */
+    JOBS_POLLUX,    /* as adaptive, but what makes the harmonic mean of speed-ups largest */
+    JOBS_SIA, /* the same with a power of -1/2 and with the kinds of GPU, which jobs change while they run */
     JOBS_POLICIES
 } JobsPolicy;
 
@@ -55,9 +59,10 @@ const char *jobs_policy_name(JobsPolicy policy);
 
 typedef struct JobsRun { /* one job's */
     double start_s, end_s;
-    int pool, gpus; /* at its end */
-    double gpu_s;   /* GPUs that it held, of packed ones its share, over time */
-    double done_s;  /* of its work: all of it */
+    int pool, gpus;            /* at its end */
+    double gpu_s;              /* GPUs that it held, of packed ones its share, over time */
+    double done_s;             /* of its work: all of it */
+    double queued_s, waited_s; /* when it last began to wait; without GPUs, all in all */
 } JobsRun;
 
 typedef struct JobsResult {

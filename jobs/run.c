@@ -5,11 +5,36 @@
 
 #include "jobs/jobs.h"
 
-static const char *const names[JOBS_POLICIES] = {"fifo", "first-fit", "packing", "fastest", "adaptive"};
+#define ROUND_S       360.0 /* Source: [Gavel2020]: rounds of six minutes */
+#define ROUND_OF_NEXT 0.01  /* of the time to the next end, where that is longer: the events stay few */
+
+/* Whose turn it is. */
+typedef enum { ORDER_STRICT, ORDER_ARRIVAL, ORDER_SHORTEST, ORDER_FAIR } Order;
+
+/* What each does of what its paper describes: docs/JOBS.md. */
+typedef struct Policy {
+    const char *name;
+    Order order;
+    bool packs, by_speed;
+    double power; /* sizes make the sum of (pace over the asked one)^power / power largest; 0: as asked */
+    bool moves;   /* jobs that run may change the kind of GPU */
+} Policy;
+
+static const Policy policies[JOBS_POLICIES] = {
+    [JOBS_FIFO] = {"fifo", .order = ORDER_STRICT},
+    [JOBS_FIRST_FIT] = {"first-fit", .order = ORDER_ARRIVAL},
+    [JOBS_PACKING] = {"packing", .order = ORDER_ARRIVAL, .packs = true},
+    [JOBS_FASTEST] = {"fastest", .order = ORDER_ARRIVAL, .by_speed = true},
+    [JOBS_ADAPTIVE] = {"adaptive", .order = ORDER_ARRIVAL, .by_speed = true, .power = 1},
+    [JOBS_GAVEL] = {"gavel", .order = ORDER_FAIR, .by_speed = true},
+    [JOBS_LUCID] = {"lucid", .order = ORDER_SHORTEST, .packs = true},
+    [JOBS_POLLUX] = {"pollux", .order = ORDER_ARRIVAL, .power = -1},
+    [JOBS_SIA] = {"sia", .order = ORDER_ARRIVAL, .by_speed = true, .power = -0.5, .moves = true},
+};
 
 const char *jobs_policy_name(JobsPolicy policy)
 {
-    return names[policy];
+    return policies[policy].name;
 }
 
 typedef struct Running {
@@ -19,12 +44,14 @@ typedef struct Running {
 
 typedef struct Cluster {
     const JobsTrace *trace;
-    JobsPolicy policy;
+    const Policy *policy;
     double patience_s, now_s;
+    double round_s;          /* when those that run may next be stopped for others */
     double room[JOBS_KINDS]; /* GPUs free; of packed ones parts */
     GArray *running;         /* Running */
     GArray *queue;           /* int: jobs that have come, by arrival */
     JobsRun *runs;
+    double *turns;   /* [jobs]: by which the queue is sorted */
     GArray *moments; /* JobsMoment; NULL: nobody looks */
 } Cluster;
 
@@ -36,7 +63,7 @@ static const Job *job_at(const Cluster *c, int index)
 /* GPUs that `gpus` of the job take from a pool. */
 static double taken(const Cluster *c, const Job *job, int gpus)
 {
-    return c->policy == JOBS_PACKING ? gpus * job->share : gpus;
+    return c->policy->packs ? gpus * job->share : gpus;
 }
 
 static double gain(const Job *job, int gpus)
@@ -54,8 +81,7 @@ static int choose_pool(const Cluster *c, const Job *job, int gpus)
     for (int p = 0; p < c->trace->pool_count; p++) {
         if (!(job->speed[p] > 0) || taken(c, job, gpus) > c->room[p] + 1e-9)
             continue;
-        if (best < 0 ||
-            ((c->policy == JOBS_FASTEST || c->policy == JOBS_ADAPTIVE) && job->speed[p] > job->speed[best]))
+        if (best < 0 || (c->policy->by_speed && job->speed[p] > job->speed[best]))
             best = p;
     }
     return best;
@@ -70,41 +96,131 @@ static void set_pace(const Cluster *c, Running *running)
 static bool start(Cluster *c, int index)
 {
     const Job *job = job_at(c, index);
-    const int gpus = c->policy == JOBS_ADAPTIVE ? job->least : job->gpus;
+    const int gpus = c->policy->power != 0 ? job->least : job->gpus;
+    JobsRun *own = &c->runs[index];
     const int pool = choose_pool(c, job, gpus);
     if (pool < 0)
         return false;
-    Running running = {.job = index, .pool = pool, .gpus = gpus, .left_s = job->work_s};
+    Running running = {.job = index, .pool = pool, .gpus = gpus, .left_s = job->work_s - own->done_s};
     c->room[pool] -= taken(c, job, gpus);
     set_pace(c, &running);
     g_array_append_val(c->running, running);
-    c->runs[index].start_s = c->now_s;
-    c->runs[index].pool = pool;
+    if (!(own->gpu_s > 0))
+        own->start_s = c->now_s;
+    own->waited_s += c->now_s - own->queued_s;
+    own->pool = pool;
     return true;
+}
+
+/* What comes first has the least of it. */
+static double turn(const Cluster *c, int index)
+{
+    const Job *job = job_at(c, index);
+    const double age_s = c->now_s - job->arrive_s;
+    double gpus = 0, pace = 0;
+    if (c->policy->order == ORDER_SHORTEST)
+        return job->work_s * job->gpus;
+    for (int p = 0; p < c->trace->pool_count; p++) {
+        gpus += c->trace->pools[p].gpus;
+        pace += c->trace->pools[p].gpus * job->speed[p];
+    }
+    return c->runs[index].done_s / (fmax(age_s, ROUND_S) * pace / gpus);
+}
+
+static int by_turn(gconstpointer a, gconstpointer b, gpointer cluster)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    const double *turns = ((const Cluster *)cluster)->turns, first = turns[x], second = turns[y];
+    return first != second ? (first > second) - (first < second) : (x > y) - (x < y);
 }
 
 /* Jobs of the queue that fit, in order; behind one that has waited too long nobody passes. */
 static void start_all(Cluster *c)
 {
+    const Order order = c->policy->order;
+    const bool by_arrival = order == ORDER_STRICT || order == ORDER_ARRIVAL;
+    for (guint i = 0; !by_arrival && i < c->queue->len; i++)
+        c->turns[g_array_index(c->queue, int, i)] = turn(c, g_array_index(c->queue, int, i));
+    if (!by_arrival)
+        g_array_sort_with_data(c->queue, by_turn, c);
     for (guint i = 0; i < c->queue->len;) {
         const int index = g_array_index(c->queue, int, i);
         if (start(c, index)) {
             g_array_remove_index(c->queue, i);
             continue;
         }
-        if (c->policy == JOBS_FIFO || c->now_s - job_at(c, index)->arrive_s > c->patience_s)
+        if (order == ORDER_STRICT || (by_arrival && c->now_s - job_at(c, index)->arrive_s > c->patience_s))
             return;
         i++;
     }
 }
 
-/* What doubling a job gains of its own asked pace for a GPU. */
+/* Everybody that runs waits again. */
+static void stop_all(Cluster *c)
+{
+    for (guint i = 0; i < c->running->len; i++) {
+        const Running *running = &g_array_index(c->running, Running, i);
+        c->room[running->pool] += taken(c, job_at(c, running->job), running->gpus);
+        c->runs[running->job].queued_s = c->now_s;
+        g_array_append_val(c->queue, running->job);
+    }
+    g_array_set_size(c->running, 0);
+}
+
+/* How much faster its fastest kind is than its slowest. */
+static int by_spread(gconstpointer a, gconstpointer b, gpointer cluster)
+{
+    const Cluster *c = cluster;
+    double spread[2];
+    for (int i = 0; i < 2; i++) {
+        const Job *job = job_at(c, ((const Running *)(i == 0 ? a : b))->job);
+        double least = INFINITY, most = 0;
+        for (int p = 0; p < c->trace->pool_count; p++) {
+            least = fmin(least, job->speed[p]);
+            most = fmax(most, job->speed[p]);
+        }
+        spread[i] = least > 0 ? most / least : INFINITY;
+    }
+    return (spread[0] < spread[1]) - (spread[0] > spread[1]);
+}
+
+/* Who gains most from a kind chooses first; where not all find room that way, all stay. All have their least. */
+static void move_all(Cluster *c)
+{
+    double room[JOBS_KINDS];
+    g_autofree int *pools = g_new(int, c->running->len + 1);
+    memcpy(room, c->room, sizeof room);
+    for (guint i = 0; i < c->running->len; i++) {
+        const Running *running = &g_array_index(c->running, Running, i);
+        c->room[running->pool] += running->gpus;
+    }
+    g_array_sort_with_data(c->running, by_spread, c);
+    bool all = true;
+    for (guint i = 0; i < c->running->len; i++) {
+        const Job *job = job_at(c, g_array_index(c->running, Running, i).job);
+        pools[i] = all ? choose_pool(c, job, job->least) : -1;
+        all = pools[i] >= 0;
+        if (all)
+            c->room[pools[i]] -= job->least;
+    }
+    if (!all)
+        memcpy(c->room, room, sizeof room);
+    for (guint i = 0; all && i < c->running->len; i++) {
+        Running *running = &g_array_index(c->running, Running, i);
+        running->pool = pools[i];
+        c->runs[running->job].pool = pools[i];
+    }
+}
+
+/* What doubling a job gains of the policy's sum for a GPU. */
 static double worth(const Cluster *c, const Running *running)
 {
     const Job *job = job_at(c, running->job);
+    const double power = c->policy->power, speed = c->policy->moves ? job->speed[running->pool] : 1;
     if (2 * running->gpus > job->most || running->gpus > c->room[running->pool])
         return 0;
-    return (gain(job, 2 * running->gpus) - gain(job, running->gpus)) / running->gpus;
+    return (pow(speed * gain(job, 2 * running->gpus), power) - pow(speed * gain(job, running->gpus), power)) /
+           power / running->gpus;
 }
 
 /* Back to the least sizes, then free GPUs to who gains most, while nobody waits. */
@@ -116,6 +232,8 @@ static void adapt(Cluster *c)
         running->gpus = job_at(c, running->job)->least;
     }
     start_all(c);
+    if (c->policy->moves)
+        move_all(c);
     for (;;) {
         Running *best = NULL;
         double most = 0;
@@ -190,13 +308,21 @@ static void live(Cluster *c)
     for (guint come = 0; come < count || c->running->len > 0;) {
         const double end_s = fmax(0, next_end_s(c));
         const double arrival_s = come < count ? job_at(c, (int)come)->arrive_s - c->now_s : INFINITY;
-        pass(c, fmin(end_s, arrival_s));
+        const double stop_s = c->policy->order == ORDER_FAIR && c->queue->len > 0
+                                  ? fmax(c->round_s - c->now_s, ROUND_OF_NEXT * end_s)
+                                  : INFINITY;
+        pass(c, fmin(fmin(end_s, arrival_s), stop_s));
         end_all(c);
         for (; come < count && job_at(c, (int)come)->arrive_s <= c->now_s; come++) {
             const int index = (int)come;
+            c->runs[index].queued_s = job_at(c, index)->arrive_s;
             g_array_append_val(c->queue, index);
         }
-        if (c->policy == JOBS_ADAPTIVE)
+        if (c->policy->order == ORDER_FAIR && c->queue->len > 0 && c->now_s >= c->round_s) {
+            stop_all(c);
+            c->round_s = c->now_s + ROUND_S;
+        }
+        if (c->policy->power != 0)
             adapt(c);
         else
             start_all(c);
@@ -217,7 +343,7 @@ static JobsResult summarise(const JobsTrace *trace, JobsPolicy policy, const Job
         gpus += trace->pools[p].gpus;
     for (guint i = 0; i < count; i++) {
         const Job *job = &g_array_index(trace->jobs, Job, i);
-        wait_s[i] = runs[i].start_s - job->arrive_s;
+        wait_s[i] = runs[i].waited_s;
         completion_s[i] = runs[i].end_s - job->arrive_s;
         const double slowdown = completion_s[i] / job->work_s;
         sum += slowdown;
@@ -240,12 +366,14 @@ static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience
                       GArray *moments)
 {
     g_autofree JobsRun *own = g_new0(JobsRun, trace->jobs->len);
+    g_autofree double *turns = g_new0(double, trace->jobs->len);
     Cluster c = {.trace = trace,
-                 .policy = policy,
+                 .policy = &policies[policy],
                  .patience_s = patience_s,
                  .running = g_array_new(FALSE, FALSE, sizeof(Running)),
                  .queue = g_array_new(FALSE, FALSE, sizeof(int)),
                  .runs = own,
+                 .turns = turns,
                  .moments = moments};
     g_assert(trace->jobs->len > 0);
     for (int p = 0; p < trace->pool_count; p++)

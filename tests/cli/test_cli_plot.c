@@ -358,6 +358,9 @@ static void test_differences_and_jobs(void)
     cli_assert_refused(&bare, "compare --svg without --plot", "goes with --plot");
     cli_run_clear(&svg);
     cli_run_clear(&bare);
+    CliRun plan = cli_run(folder, CLI_WORDS("plan", "gpt3-175b", "--gpus", "512", "--svg"));
+    cli_assert_refused(&plan, "plan --svg without --plot", "goes with --plot");
+    cli_run_clear(&plan);
     cli_assert_done(&links, "plot --what traffic");
     g_autofree char *carried = cli_contents(folder, "p/traffic.csv"),
                     *tiers = cli_contents(folder, "p/traffic-tiers.csv");

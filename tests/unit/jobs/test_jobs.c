@@ -76,6 +76,45 @@ static void test_sharing_and_speed(void)
     jobs_trace_clear(&trace);
 }
 
+/* Policies named after a system, each on what tells it from its neighbour; all by hand. */
+static void test_systems(void)
+{
+    /* One GPU, three jobs at once: the shortest first. */
+    JobsTrace trace = read("{\"pools\":[{\"gpus\":1}],\"jobs\":[{\"seconds\":10,\"gpus\":1},"
+                           "{\"seconds\":30,\"gpus\":1},{\"seconds\":20,\"gpus\":1}]}");
+    const double shortest[][2] = {{0, 10}, {30, 60}, {10, 30}};
+    check_times(&trace, JOBS_LUCID, 1e9, shortest);
+    jobs_trace_clear(&trace);
+    /* Two jobs of two rounds on one GPU take turns; in the third round both have had half, and the first to come goes on. */
+    trace = read("{\"pools\":[{\"gpus\":1}],\"jobs\":[{\"seconds\":720,\"gpus\":1},"
+                 "{\"seconds\":720,\"gpus\":1}]}");
+    const double turns[][2] = {{0, 1080}, {360, 1440}};
+    check_times(&trace, JOBS_GAVEL, 1e9, turns);
+    g_autofree JobsRun *runs = g_new(JobsRun, 2);
+    jobs_run(&trace, JOBS_GAVEL, 1e9, runs);
+    g_assert_cmpfloat(fabs(runs[0].waited_s - 360), <, 1e-6);
+    g_assert_cmpfloat(fabs(runs[1].waited_s - 720), <, 1e-6);
+    jobs_trace_clear(&trace);
+    /* Five GPUs: the largest sum of paces doubles the first job twice (4 and 1); the harmonic mean would rather have 2 and 2.
+     * First 25 s at 4 and 1, then 75 left at 4: 43.75. */
+    trace = read("{\"pools\":[{\"gpus\":5}],\"jobs\":[{\"seconds\":100,\"gpus\":1,\"most_gpus\":4},"
+                 "{\"seconds\":100,\"gpus\":1,\"most_gpus\":4}]}");
+    const double sum[][2] = {{0, 25}, {0, 43.75}}, harmonic[][2] = {{0, 50}, {0, 50}};
+    check_times(&trace, JOBS_ADAPTIVE, 1e9, sum);
+    check_times(&trace, JOBS_POLLUX, 1e9, harmonic);
+    check_times(&trace, JOBS_SIA, 1e9, harmonic);
+    jobs_trace_clear(&trace);
+    /* Two kinds: the second job gains four times on h and takes it from the first, which comes back at 5 (5 of its 10 are
+     * done by 2.5, 7.5 by 5, the rest by 6.25): sia alone moves jobs that run. */
+    trace = read("{\"pools\":[{\"name\":\"a\",\"gpus\":1},{\"name\":\"h\",\"gpus\":1}],\"jobs\":["
+                 "{\"seconds\":10,\"gpus\":1,\"speed\":{\"h\":2}},"
+                 "{\"arrive_s\":2.5,\"seconds\":10,\"gpus\":1,\"speed\":{\"h\":4}}]}");
+    const double moved[][2] = {{0, 6.25}, {2.5, 5}}, fastest[][2] = {{0, 5}, {2.5, 12.5}};
+    check_times(&trace, JOBS_SIA, 1e9, moved);
+    check_times(&trace, JOBS_FASTEST, 1e9, fastest);
+    jobs_trace_clear(&trace);
+}
+
 /* What moments hold over time is what jobs hold, and their waiting is the jobs' waiting. */
 static void check_moments(const JobsTrace *trace, JobsPolicy policy, const JobsResult *result)
 {
@@ -173,6 +212,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/jobs/by-hand", test_by_hand);
+    g_test_add_func("/jobs/systems", test_systems);
     g_test_add_func("/jobs/sharing-and-speed", test_sharing_and_speed);
     g_test_add_func("/jobs/drawn", test_drawn);
     g_test_add_func("/jobs/refused", test_refused);
