@@ -66,9 +66,8 @@ typedef struct Sum {
     int rows, inside;
 } Sum;
 
-static void add(Sum *sum, const LedgerRow *stated, const LedgerRow *unknown, double spread)
+static void add(Sum *sum, const LedgerRow *stated, const LedgerRow *unknown, double spread, LedgerReach reach)
 {
-    const LedgerReach reach = LEDGER_REACH_UNKNOWN;
     const double log_ratio = -log1p(unknown->error_frac);
     sum->rows++;
     sum->absolute += fabs(unknown->error_frac);
@@ -110,9 +109,10 @@ static bool sum_family(const Ledger *stated, const Ledger *unknown, const Ledger
         if (!compared(known) || !compared(row) ||
             ledger_residual(residuals, (guint)known->residual)->source != index)
             continue;
-        const LedgerClass kind = ledger_residual(unknown->residuals, (guint)row->residual)->kind;
-        add(own, known, row, spread.z * spread.spread[kind]);
-        add(all, known, row, spread.z * spread.spread[kind]);
+        const LedgerResidual *run = ledger_residual(unknown->residuals, (guint)row->residual);
+        const LedgerReach reach = ledger_reach(residuals, index, run, LEDGER_SOFTWARE_UNKNOWN);
+        add(own, known, row, spread.z * spread.spread[run->kind], reach);
+        add(all, known, row, spread.z * spread.spread[run->kind], reach);
     }
     return own->rows > 0;
 }

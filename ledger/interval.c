@@ -200,11 +200,13 @@ typedef struct Reach {
     double parameters;         /* most */
 } Reach;
 
-static Reach reach_of(const LedgerResiduals *residuals, const LedgerResidual *run)
+static Reach reach_of(const LedgerResiduals *residuals, int left_out, const LedgerResidual *run)
 {
     Reach reach = {.schedule = run->schedule[0] == '\0'};
     for (guint i = 0; i < residuals->rows->len; i++) {
         const LedgerResidual *row = ledger_residual(residuals, i);
+        if (row->source == left_out)
+            continue;
         const bool accelerator = strcmp(row->accelerator, run->accelerator) == 0;
         reach.accelerator |= accelerator;
         reach.precision |= accelerator && strcmp(row->precision, run->precision) == 0;
@@ -255,11 +257,29 @@ static GPtrArray *notes_on(const LedgerResidual *run, const Reach *reach)
     return notes;
 }
 
+static LedgerReach reach_by(const Reach *reach, LedgerClass kind, LedgerSoftware software)
+{
+    if (!reach->precision)
+        return LEDGER_REACH_UNKNOWN;
+    if (software == LEDGER_SOFTWARE_KNOWN)
+        return LEDGER_REACH_KNOWN;
+    if (software == LEDGER_SOFTWARE_READ)
+        return LEDGER_REACH_READ;
+    return kind == LEDGER_CLASS_EXPERTS ? LEDGER_REACH_UNKNOWN : LEDGER_REACH_SOFTWARE;
+}
+
+LedgerReach ledger_reach(const LedgerResiduals *residuals, int left_out, const LedgerResidual *run,
+                         LedgerSoftware software)
+{
+    const Reach reach = reach_of(residuals, left_out, run);
+    return reach_by(&reach, run->kind, software);
+}
+
 /* How far the interval reaches: by whether the chip, its number format or the software was never in a published run. */
 static LedgerReach fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
 {
     const LedgerResidual run = ledger_residual_of(report);
-    const Reach reach = reach_of(residuals, &run);
+    const Reach reach = reach_of(residuals, -1, &run);
     GPtrArray *notes = notes_on(&run, &reach);
     const char **outside = ORR_ARENA_NEW(arena, const char *, MAX(notes->len, 1));
     for (guint i = 0; i < notes->len; i++)
@@ -267,10 +287,12 @@ static LedgerReach fill_outside(const LedgerResiduals *residuals, OrrArena *aren
     report->outside = outside;
     report->outside_count = (int)notes->len;
     g_ptr_array_unref(notes);
-    if (reach.precision && (reach.framework || run.framework[0] == '\0'))
-        return LEDGER_REACH_KNOWN;
-    const bool read = report->spec->execution.framework.software[0] != '\0';
-    return reach.precision && read ? LEDGER_REACH_READ : LEDGER_REACH_UNKNOWN;
+    const bool known = reach.framework || run.framework[0] == '\0',
+               read = report->spec->execution.framework.software[0] != '\0';
+    return reach_by(&reach, run.kind,
+                    known  ? LEDGER_SOFTWARE_KNOWN
+                    : read ? LEDGER_SOFTWARE_READ
+                           : LEDGER_SOFTWARE_UNKNOWN);
 }
 
 void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Report *report)

@@ -31,7 +31,15 @@ typedef struct LedgerReach {
 #define LEDGER_REACH_READ                                                                                    \
     ((LedgerReach){                                                                                          \
         1, 2}) /* the software alone was not, but its profile was written from its source (it has words) */
+#define LEDGER_REACH_SOFTWARE                                                                                \
+    ((LedgerReach){1.5, 2}) /* the software alone was not, and nobody read it; no mixture of experts */
 #define LEDGER_REACH_UNKNOWN ((LedgerReach){2, 4}) /* neither */
+
+typedef enum LedgerSoftware {
+    LEDGER_SOFTWARE_KNOWN,   /* in published runs, or not said */
+    LEDGER_SOFTWARE_READ,    /* not in them, but its profile was written from its source */
+    LEDGER_SOFTWARE_UNKNOWN, /* neither */
+} LedgerSoftware;
 
 typedef struct LedgerSpread {
     double spread[LEDGER_CLASS_COUNT]; /* of r */
@@ -45,6 +53,11 @@ LedgerSpread ledger_spread(const LedgerResiduals *residuals, int left_out);
 /* Mean over the sources of class `kind`, without `left_out`, of their mean log ratio; over all classes where
  * the class has no source left. What a correction by bias would use. */
 double ledger_bias(const LedgerResiduals *residuals, LedgerClass kind, int left_out);
+
+/* How far the interval of `run` reaches, from all sources but `left_out` (-1: from all): by whether its accelerator, with its
+ * precision, is in them, and by its software. */
+LedgerReach ledger_reach(const LedgerResiduals *residuals, int left_out, const LedgerResidual *run,
+                         LedgerSoftware software);
 
 /* Fills the report's interval and what lies outside all published runs. `residuals` NULL: no interval. */
 void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Report *report);

@@ -218,7 +218,8 @@ static void test_outside(void)
     static const OutsideCase cases[] = {
         {"slow", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "accelerator slow", 2, 4,
          NULL},
-        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 2, 4, NULL},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 1.5, 2, NULL},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 8, 7e9, "framework other", 2, 4, NULL},
         {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 1, 2, "Other"},
         {"fast", "", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, NULL, 1, 1.5, NULL},
         {"fast", "megatron-core", SPEC_PRECISION_FP8, "1f1b", 64, 2048, 4, 0, 7e9, "precision fp8 on fast", 2,
