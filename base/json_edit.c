@@ -1,4 +1,5 @@
 /* base/json_edit.c - documents changed before loading: --set, presets below overrides. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_internal.h"
@@ -31,6 +32,37 @@ static cJSON *value_of(const char *path, const char *text, GError **error)
     return NULL;
 }
 
+/* Entries of a list are "0", "1"; -1: none of these. */
+static int index_of(const cJSON *list, const char *key)
+{
+    guint64 index = 0;
+    return g_ascii_string_to_unsigned(key, 10, 0, G_MAXINT, &index, NULL) &&
+                   (int)index < cJSON_GetArraySize(list)
+               ? (int)index
+               : -1;
+}
+
+static cJSON *child_of(const cJSON *inside, const char *key)
+{
+    return cJSON_IsArray(inside) ? cJSON_GetArrayItem(inside, index_of(inside, key))
+                                 : cJSON_GetObjectItemCaseSensitive(inside, key);
+}
+
+/* Whether `key` can be set in there: a member of an object, or an entry that a list has. */
+static bool check_place(const OrrJsonDoc *doc, const char *path, const cJSON *inside, const char *key,
+                        GError **error)
+{
+    if (cJSON_IsObject(inside) || (cJSON_IsArray(inside) && index_of(inside, key) >= 0))
+        return true;
+    if (cJSON_IsArray(inside) && cJSON_GetArraySize(inside) > 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: %s: \"%s\" is no entry of the list; give a number from 0 to %d, or a whole list",
+                        doc->name, path, key, cJSON_GetArraySize(inside) - 1);
+    g_autofree char *shown = orr_json_show(json_node(inside));
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s is %s, and \"%s\" can only be set in an object",
+                    doc->name, path, shown, orr_json_type_name(json_node(inside)), key);
+}
+
 bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GError **error)
 {
     g_auto(GStrv) keys = g_strsplit(path, ".", JSON_MAX_DEPTH);
@@ -51,25 +83,25 @@ bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GEr
     cJSON *value = value_of(where, value_text, error);
     if (value == NULL)
         return false;
-    cJSON *object = doc->root;
+    cJSON *inside = doc->root;
     for (guint i = 0; i < count; i++) {
-        if (!cJSON_IsObject(object)) {
-            g_autofree char *shown = orr_json_show(json_node(object));
-            orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s is %s, and \"%s\" can only be set in an object",
-                     doc->name, path, shown, orr_json_type_name(json_node(object)), keys[i]);
+        if (!check_place(doc, path, inside, keys[i], error)) {
             cJSON_Delete(value);
             return false;
         }
         if (i + 1 == count)
             break;
-        cJSON *next = cJSON_GetObjectItemCaseSensitive(object, keys[i]);
+        cJSON *next = child_of(inside, keys[i]);
         if (next == NULL) {
             next = cJSON_CreateObject();
-            cJSON_AddItemToObject(object, keys[i], next);
+            cJSON_AddItemToObject(inside, keys[i], next);
         }
-        object = next;
+        inside = next;
     }
-    put_member(object, keys[count - 1], value);
+    if (cJSON_IsArray(inside))
+        cJSON_ReplaceItemInArray(inside, atoi(keys[count - 1]), value);
+    else
+        put_member(inside, keys[count - 1], value);
     return true;
 }
 

@@ -11,8 +11,8 @@ static const struct {
 } common_flags[] = {
     {CLI_TAKES_SET,
      {"set", CLI_FLAG_TEXTS, offsetof(CliArgs, sets), "KEY=VALUE",
-      "override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has "
-      "(repeatable)"}},
+      "override a field of the scenario, as in --set parallel.tensor=4; x2 is twice what it has; "
+      "cluster.groups.0.nodes is of the first entry of a list (repeatable)"}},
     {CLI_TAKES_FORMAT,
      {"format", CLI_FLAG_TEXT, offsetof(CliArgs, format_text), "FORMAT",
       "how the answer is written (default: text)"}},

@@ -50,8 +50,8 @@ static bool check_beside(const OrrJson *cluster, const OrrJson *first, const cha
         if (right == NULL || strcmp(left, right) != 0)
             return orr_fail(error, ORR_ERROR_INPUT,
                             "%s: cluster.%s: beside cluster.groups, whose entries have their own; give it in "
-                            "each entry, and leave cluster.preset out",
-                            where, own[i]);
+                            "each entry, as cluster.groups.0.%s, and leave cluster.preset out",
+                            where, own[i], own[i]);
     }
     return true;
 }

@@ -362,6 +362,28 @@ static void test_megatron_defaults(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* The cap of one kind of a mixed cluster: at its own power nothing changes, below it the step is slower. */
+static void test_entry_of_a_list(void)
+{
+    static const char *const caps[] = {"training.tokens=1e12", "cluster.groups.0.accelerator.power_cap_w=700",
+                                       "cluster.groups.0.accelerator.power_cap_w=400"};
+    double step_s[3];
+    for (int i = 0; i < 3; i++) {
+        CliRun run = cli_run(
+            NULL, CLI_WORDS("run", "mixed-llama3-8b", "--check", "--format", "json", "--set", caps[i]));
+        cli_assert_done(&run, caps[i]);
+        const char *found = strstr(run.out, "\"step_s\": ");
+        g_assert_nonnull(found);
+        step_s[i] = g_ascii_strtod(found + strlen("\"step_s\": "), NULL);
+        cli_run_clear(&run);
+    }
+    g_assert_cmpfloat(step_s[1], ==, step_s[0]);
+    g_assert_cmpfloat(step_s[2], >, 1.1 * step_s[0]);
+    CliRun none = cli_run(NULL, CLI_WORDS("run", "mixed-llama3-8b", "--set", "cluster.groups.2.nodes=1"));
+    cli_assert_refused(&none, "an entry that is not there", "give a number from 0 to 1");
+    cli_run_clear(&none);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -380,5 +402,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/last-comma", test_last_comma);
     g_test_add_func("/cli/user/megatron-defaults", test_megatron_defaults);
     g_test_add_func("/cli/user/grids", test_grids);
+    g_test_add_func("/cli/user/entry-of-a-list", test_entry_of_a_list);
     return g_test_run();
 }

@@ -133,9 +133,20 @@ static void test_edit(void)
     g_assert_no_error(error);
     g_autofree char *dump = orr_json_dump(orr_json_root(doc));
     g_assert_cmpstr(dump, ==, "{\"a\":{\"b\":\"1f1b\",\"x\":{\"y\":[1,2]}},\"c\":2,\"d\":300000000000}");
+    g_assert_true(orr_json_set(doc, "l", "[{\"k\":1},2]", &error));
+    g_assert_true(orr_json_set(doc, "l.0.k", "3", &error));
+    g_assert_true(orr_json_set(doc, "l.0.new.deep", "4", &error));
+    g_assert_true(orr_json_set(doc, "l.1", "five", &error));
+    g_assert_no_error(error);
+    g_autofree char *list = orr_json_dump(orr_json_member(orr_json_root(doc), "l"));
+    g_assert_cmpstr(list, ==, "[{\"k\":3,\"new\":{\"deep\":4}},\"five\"]");
     static const struct {
         const char *path, *value, *message;
-    } bad[] = {{"c.z", "1", "can only be set in an object"},
+    } bad[] = {{"l.2", "1", "\"2\" is no entry of the list; give a number from 0 to 1"},
+               {"l.-1", "1", "is no entry"},
+               {"l.0x.k", "1", "is no entry"},
+               {"l.1.k", "1", "can only be set in an object"},
+               {"c.z", "1", "can only be set in an object"},
                {"a..b", "1", "key path"},
                {"", "1", "key path"},
                {"c", "{\"a\":1", "t.json: c:1:"}};
@@ -144,6 +155,7 @@ static void test_edit(void)
         g_assert_nonnull(strstr(error->message, bad[i].message));
         g_clear_error(&error);
     }
+    orr_json_remove(doc, "l");
     OrrJsonDoc *over = parse("{\"a\":{\"b\":{\"k\":true}},\"e\":null}");
     OrrJsonDoc *merged = orr_json_merge(orr_json_root(doc), orr_json_root(over), "m");
     orr_json_remove(merged, "d");

@@ -284,9 +284,9 @@ static void test_refused(void)
         {"{\"groups\":[{\"preset\":\"dgx-h100\"}]}", "{}", "how many nodes"},
         {"{\"groups\":[3]}", "{}", "no object"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"accelerator\":{\"power_cap_w\":500}}", "{}",
-         "give it in each entry"},
+         "give it in each entry, as cluster.groups.0."},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"usd_per_gpu_hour\":2}", "{}",
-         "give it in each entry"},
+         "give it in each entry, as cluster.groups.0."},
         {"{\"groups\":[{\"preset\":\"dgx-h101\",\"nodes\":1}]}", "{}", "dgx-h101"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},{\"preset\":\"dgx-h100\",\"nodes\":1,"
          "\"gpus_per_node\":4}]}",
