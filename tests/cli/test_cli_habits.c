@@ -237,8 +237,8 @@ static void test_glossary(void)
                 {"MW", "PUE"},
                 {"trace", "perfetto"},
                 {"textbook", "--textbook"},
-                {"gavel", "(fastest)"},
-                {"sia", "(adaptive)"},
+                {"gavel", "rules of Gavel"},
+                {"sia", "Pollux"},
                 {"deepspeed-autotuning", "autotuning tries"},
                 {"torchdynamo", "Triton"},
                 {"spot", "faults.spot_mtbf_s"}};

@@ -369,8 +369,8 @@ static void test_entry_of_a_list(void)
                                        "cluster.groups.0.accelerator.power_cap_w=400"};
     double step_s[3];
     for (int i = 0; i < 3; i++) {
-        CliRun run = cli_run(
-            NULL, CLI_WORDS("run", "mixed-llama3-8b", "--check", "--format", "json", "--set", caps[i]));
+        CliRun run = cli_run(NULL, CLI_WORDS("run", "mixed-llama3-8b", "--check", "--quiet", "--format",
+                                             "json", "--set", caps[i]));
         cli_assert_done(&run, caps[i]);
         const char *found = strstr(run.out, "\"step_s\": ");
         g_assert_nonnull(found);
@@ -381,6 +381,25 @@ static void test_entry_of_a_list(void)
     g_assert_cmpfloat(step_s[2], >, 1.1 * step_s[0]);
     CliRun none = cli_run(NULL, CLI_WORDS("run", "mixed-llama3-8b", "--set", "cluster.groups.2.nodes=1"));
     cli_assert_refused(&none, "an entry that is not there", "give a number from 0 to 1");
+    cli_run_clear(&none);
+}
+
+/* Chips of older systems run by name, and what they lack is said. */
+static void test_older_chips(void)
+{
+    static const char *const chips[][3] = {
+        {"cluster.accelerator=p40-pcie-24gb", "training.precision=fp32", "1 x 1 p40-pcie-24gb"},
+        {"cluster.accelerator=tpu-v4i", "training.precision=bf16", "1 x 1 tpu-v4i"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(chips); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("run", "gpt2-xl-1gpu", "--check", "--quiet", "--set",
+                                             "model=gpt2-small", "--set", chips[i][0], "--set", chips[i][1]));
+        cli_assert_done(&run, chips[i][0]);
+        g_assert_nonnull(strstr(run.out, chips[i][2]));
+        cli_run_clear(&run);
+    }
+    CliRun none = cli_run(
+        NULL, CLI_WORDS("run", "gpt2-xl-1gpu", "--set", chips[0][0], "--set", "training.precision=bf16"));
+    cli_assert_refused(&none, "bf16 on a P40", "bf16 peak");
     cli_run_clear(&none);
 }
 
@@ -402,6 +421,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/last-comma", test_last_comma);
     g_test_add_func("/cli/user/megatron-defaults", test_megatron_defaults);
     g_test_add_func("/cli/user/grids", test_grids);
+    g_test_add_func("/cli/user/older-chips", test_older_chips);
     g_test_add_func("/cli/user/entry-of-a-list", test_entry_of_a_list);
     return g_test_run();
 }
