@@ -237,7 +237,7 @@ static void test_glossary(void)
                 {"MW", "PUE"},
                 {"trace", "perfetto"},
                 {"textbook", "--textbook"},
-                {"gavel", "rules of Gavel"},
+                {"gavel", "of Gavel, Lucid"},
                 {"sia", "Pollux"},
                 {"deepspeed-autotuning", "autotuning tries"},
                 {"torchdynamo", "Triton"},
