@@ -414,6 +414,8 @@ static void take_data(const MegatronNames *names)
     const char *strategy =
         megatron_text(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
     bool value = false, fsdp = false, distributed = false;
+    /* One flag for kinds of which some cannot: the recipe gives it to those that can. */
+    const bool mixed = exchange_import_at(names->import, "cluster.groups") != NULL;
     const int tensor = exchange_import_doc_int(names->import, "parallel.tensor", 1),
               experts = exchange_import_doc_int(names->import, "parallel.expert", 1);
     if (megatron_switch(names, "sequence-parallel", "model.sequence_parallel", &value) && tensor > 1)
@@ -427,7 +429,7 @@ static void take_data(const MegatronNames *names)
         exchange_import_native_int(names->import, "parallel.zero", zero);
         for (gsize i = 0; i < G_N_ELEMENTS(overlaps); i++) {
             const bool idle = (zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0) ||
-                              (tensor <= 1 && strcmp(overlaps[i].word, "tensor") == 0) ||
+                              ((tensor <= 1 || mixed) && strcmp(overlaps[i].word, "tensor") == 0) ||
                               (experts <= 1 && strcmp(overlaps[i].word, "expert") == 0);
             if (megatron_switch(names, overlaps[i].flag, overlaps[i].bridge, &value) && !idle)
                 exchange_import_overlap(names->import, overlaps[i].word, value);

@@ -340,12 +340,45 @@ static void test_files_beside(void)
     cli_scratch_free(folder);
 }
 
+static double step_s_of(const CliRun *run)
+{
+    const char *found = strstr(run->out, "\"step_s\": ");
+    g_assert_nonnull(found);
+    return g_ascii_strtod(found + strlen("\"step_s\": "), NULL);
+}
+
+/* Kinds of GPU of which some have user buffers and some do not: one flag says it for all, and each comes back as it was. */
+static void test_mixed_comes_back(void)
+{
+    static const char *const formats[] = {"megatron", "megatron-bridge"};
+    CliRun before = cli_run(NULL, CLI_WORDS("run", "mixed-llama3-8b", "--format", "json"));
+    cli_assert_done(&before, "mixed-llama3-8b");
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        char *folder = cli_scratch_new();
+        CliRun out = cli_run(folder, CLI_WORDS("export", "mixed-llama3-8b", "--to", formats[i], "--quiet",
+                                               "--output", "m.sh"));
+        cli_assert_done(&out, formats[i]);
+        CliRun back = cli_run(
+            folder, CLI_WORDS("import", "m.sh", "--from", formats[i], "--quiet", "--output", "m.json"));
+        cli_assert_done(&back, formats[i]);
+        CliRun after = cli_run(folder, CLI_WORDS("run", "m.json", "--format", "json"));
+        cli_assert_done(&after, formats[i]);
+        g_assert_cmpfloat(step_s_of(&after), ==, step_s_of(&before));
+        cli_run_clear(&out);
+        cli_run_clear(&back);
+        cli_run_clear(&after);
+        cli_scratch_free(folder);
+    }
+    cli_run_clear(&before);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/exports/all-refusals", test_all_refusals);
     g_test_add_func("/cli/exports/layout", test_layout_says_it);
     g_test_add_func("/cli/exports/orders-come-back", test_orders_come_back);
+    g_test_add_func("/cli/exports/mixed-comes-back", test_mixed_comes_back);
     g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
     g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
     g_test_add_func("/cli/exports/trace_beside", test_trace_beside);
