@@ -20,23 +20,57 @@ static double cut(double tokens, double most)
     return most > 0 ? fmin(tokens, most) : tokens;
 }
 
-/* Strips of equal width in the logarithm, from 5 deviations below the median to 6 above. */
-void orr_lengths_log_normal(double mean, double log_sd, double most, OrrLengths *out)
+/* Strips of equal width in the logarithm, from `low` deviations above the median to `high`; the last one to `end`. */
+static void fill_strips(double mean, double log_sd, const double ends[3], double most, OrrLengths *out)
 {
-    const double low = -5, width = 11.0 / ORR_LENGTHS_MOST;
-    if (!(log_sd > 0)) {
-        orr_lengths_fixed(cut(mean, most), out);
-        return;
-    }
+    const double low = ends[0], width = (ends[1] - ends[0]) / ORR_LENGTHS_MOST, end = ends[2];
     out->count = ORR_LENGTHS_MOST;
     for (int i = 0; i < ORR_LENGTHS_MOST; i++) {
         const double from = i > 0 ? low + i * width : -INFINITY,
-                     to = i + 1 < ORR_LENGTHS_MOST ? low + (i + 1) * width : INFINITY;
+                     to = i + 1 < ORR_LENGTHS_MOST ? low + (i + 1) * width : end;
         const double share = below(to) - below(from), weighed = below(to - log_sd) - below(from - log_sd);
         out->share[i] = share;
         out->tokens[i] =
             cut(share > 0 ? mean * weighed / share : mean * exp(log_sd * (low + i * width)), most);
     }
+}
+
+void orr_lengths_log_normal(double mean, double log_sd, double most, OrrLengths *out)
+{
+    static const double ends[] = {-5, 6, INFINITY};
+    if (log_sd > 0)
+        fill_strips(mean, log_sd, ends, most, out);
+    else
+        orr_lengths_fixed(cut(mean, most), out);
+}
+
+static bool make_whole(OrrLengths *lengths)
+{
+    double sum = 0;
+    for (int i = 0; i < lengths->count; i++)
+        sum += lengths->share[i];
+    for (int i = 0; sum > 0 && i < lengths->count; i++)
+        lengths->share[i] /= sum;
+    return sum > 1e-9;
+}
+
+bool orr_lengths_log_normal_below(double mean, double log_sd, double most, OrrLengths *out)
+{
+    if (!(log_sd > 0)) {
+        orr_lengths_fixed(mean, out);
+        return mean <= most;
+    }
+    const double end = log(most / mean) / log_sd + log_sd / 2, high = fmin(end, 6);
+    const double ends[] = {fmin(-5, high - 1), high, end};
+    fill_strips(mean, log_sd, ends, most, out);
+    return make_whole(out);
+}
+
+bool orr_lengths_drop(OrrLengths *lengths, double most)
+{
+    while (lengths->count > 0 && lengths->tokens[lengths->count - 1] > most)
+        lengths->count--;
+    return make_whole(lengths);
 }
 
 void orr_lengths_histogram(const double *tokens, const double *weight, int count, double most,

@@ -21,6 +21,10 @@ void orr_lengths_fixed(double tokens, OrrLengths *out);
 /* Log-normal with this mean (above 0) and standard deviation of the logarithm (0: all equal), longer ones cut off at `most`
  * (0: none). The mean is that before the cut. */
 void orr_lengths_log_normal(double mean, double log_sd, double most, OrrLengths *out);
+/* The same without the texts of more than `most` tokens (above 0). False: fewer than one in 1e9 are left. */
+bool orr_lengths_log_normal_below(double mean, double log_sd, double most, OrrLengths *out);
+/* Leaves out all of more than `most` tokens. False: none is left. */
+bool orr_lengths_drop(OrrLengths *lengths, double most);
 /* `count` lengths, rising, with their weights in any unit, of which one is above 0; cut off at `most` (0: none). */
 void orr_lengths_histogram(const double *tokens, const double *weight, int count, double most,
                            OrrLengths *out);

@@ -257,6 +257,21 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
         write_remedies(report, fullest, out);
 }
 
+/* Cached blocks that fit no other text, where those differ in length: a tenth of what is reserved, or more. */
+static void write_unlike_texts(const Report *report, const ReportStage *fullest, GString *out)
+{
+    const SpecLengths *lengths = &report->spec->training.lengths;
+    const double stranded = (double)report->plan.ranks[fullest->stage].stranded_bytes;
+    char bytes[ORR_TEXT_SIZE];
+    if (!lengths->given || lengths->packed || stranded < fullest->reserved_bytes / 10)
+        return;
+    g_autofree char *line =
+        g_strdup_printf("  Texts of many lengths leave %s of cached blocks that fit no other text; "
+                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of it",
+                        orr_text_bytes(bytes, stranded));
+    report_page_entry(out, "", 2, line);
+}
+
 void report_text_memory(const Report *report, GString *out)
 {
     static const char *const headers[COLUMNS] = {"stage",     "weights", "grads", "optim",    "activ",
@@ -294,5 +309,6 @@ void report_text_memory(const Report *report, GString *out)
         host_bytes = fmax(host_bytes, report->stages[i].host_bytes);
     if (host_bytes > 0)
         report_page_say(out, 2, "In the host's memory: up to %s a GPU", orr_text_bytes(capacity, host_bytes));
+    write_unlike_texts(report, &report->stages[fullest], out);
     write_verdict(report, &report->stages[fullest], out);
 }

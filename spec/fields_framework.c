@@ -399,6 +399,10 @@ static const SpecField allocator_fields[] = {
                   "stay reserved until the GPU has passed them. 0: none stay."),
     FLAG(SpecRecipeAllocator, log_reports_reserved,
          "What its log calls allocated is what the allocator has reserved."),
+    FLAG(SpecRecipeAllocator, expandable_segments,
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments grow, so that texts of many lengths "
+         "leave no "
+         "blocks that fit no other text."),
     SPEC_F_DOUBLE(SpecRecipeAllocator, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Reserved beyond allocated, as a share of dynamic memory."),
 };

@@ -53,6 +53,8 @@ static const SpecField lengths_fields[] = {
                   "Standard deviation of the logarithm of the lengths; 0: all are as long as the mean."),
     SPEC_F_INT(SpecLengths, max, 0, 1e9, "0", 0,
                "Tokens behind which a text is cut off; 0: training.sequence_length."),
+    SPEC_F_BOOL(SpecLengths, drop_longer, "false", 0,
+                "Texts of more than max tokens are left out of the training, in place of being cut off."),
     SPEC_F_BOOL(SpecLengths, packed, "true", 0,
                 "Several texts fill one row of sequence_length, attention masked between them. Otherwise "
                 "every text is "
@@ -97,7 +99,7 @@ bool spec_read_lengths(SpecReadContext *context, const OrrJson *node, void *targ
             spec_read_fail(context, NULL, error, "says no length; give mean, in tokens, histogram or file"));
 }
 
-void spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out)
+bool spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out)
 {
     const double most = lengths->max > 0 ? MIN(lengths->max, sequence_length) : sequence_length;
     double tokens[SPEC_LENGTHS_MOST], weight[SPEC_LENGTHS_MOST];
@@ -105,10 +107,13 @@ void spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *o
         tokens[i] = lengths->histogram_tokens[i];
         weight[i] = lengths->histogram_weight[i];
     }
-    if (lengths->histogram_count > 0)
-        orr_lengths_histogram(tokens, weight, lengths->histogram_count, most, out);
-    else
+    const bool counted = lengths->histogram_count > 0, drops = lengths->drop_longer;
+    if (counted)
+        orr_lengths_histogram(tokens, weight, lengths->histogram_count, drops ? 0 : most, out);
+    else if (!drops)
         orr_lengths_log_normal(lengths->mean, lengths->log_sd, most, out);
+    return !drops || (counted ? orr_lengths_drop(out, most)
+                              : orr_lengths_log_normal_below(lengths->mean, lengths->log_sd, most, out));
 }
 
 bool spec_check_lengths(const Check *check)
@@ -116,6 +121,14 @@ bool spec_check_lengths(const Check *check)
     const SpecTraining *training = &check->spec->training;
     if (!training->lengths.given)
         return true;
+    OrrLengths left;
+    if (!spec_lengths(&training->lengths, training->sequence_length, &left))
+        return spec_check_fail(check,
+                               "training.lengths.drop_longer: true, and no text is as short as %d tokens; "
+                               "give a larger max or training.sequence_length",
+                               training->lengths.max > 0
+                                   ? MIN(training->lengths.max, training->sequence_length)
+                                   : training->sequence_length);
     const char *beside =
         training->document_tokens > 0           ? "training.document_tokens"
         : check->spec->model.encoder_layers > 0 ? "model.encoder_layers"

@@ -134,7 +134,7 @@ typedef struct SpecRecipeAllocator {
     SpecGradientsLife gradients;
     SpecPipelineKeeps pipeline_keeps;
     double bucket_copy_elements, gather_buffers, launch_lead_layers;
-    bool log_reports_reserved;
+    bool log_reports_reserved, expandable_segments;
     double fragmentation_frac;
 } SpecRecipeAllocator;
 

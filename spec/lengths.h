@@ -12,6 +12,7 @@ typedef struct SpecLengths {
     bool given;
     double mean, log_sd; /* tokens; standard deviation of the logarithm */
     int max;             /* longer ones are cut off; 0: at the sequence's length */
+    bool drop_longer;    /* they are left out instead */
     bool
         packed; /* several to a row of the sequence's length; or each padded to the longest of its micro-batch */
     bool from_file;      /* which is not read yet: of a scenario as it was written */
@@ -20,7 +21,7 @@ typedef struct SpecLengths {
     double packed_frac; /* of a row that texts fill, 1 where they are not packed; complete */
 } SpecLengths;
 
-/* The distribution with what is too long cut off; lengths->given. */
-void spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out);
+/* The distribution with what is too long cut off, or without it; lengths->given. False: no text is left. */
+bool spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* step/rank.c - the optimizer step of a rank, its model states, and the buffers that it holds all the time. */
 #include <math.h>
 
+#include "costmodel/lengths_memory.h"
 #include "costmodel/states.h"
 #include "step/fill.h"
 
@@ -169,22 +170,36 @@ static double held_outputs_bytes(const Step *step, int rank)
     return held_outputs(step->spec, ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
 }
 
-/* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, flat gradients of the
+/* Of the GPU beside what lies there for the whole step. */
+static double room_bytes(const Step *step, int rank)
+{
+    const int64_t *held = step->plan->ranks[rank].static_bytes;
+    double room = step->spec->cluster.accelerator.memory_bytes - spec_context_bytes(step->spec);
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
+        room -= (double)held[i];
+    return room;
+}
+
+/* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, or blocks that fit no other text, flat gradients of the
  * optimizer step, and buffers of the stream which gathers sharded weights, which compute cannot use. */
 static double stranded_bytes(const Step *step, int rank, const StepParams *params)
 {
     const SimPlan *plan = step->plan;
     int64_t unit_bytes = 0;
+    int layers = 0;
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         const SimStage *stage = &plan->stages[index];
+        layers += stage->layers;
         for (int i = 0; i < stage->segment_count; i++) {
             unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
         }
     }
     const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
-    const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
+    const double hole = head ? cost_head_stranded_bytes(&step->shape) : 0,
+                 loss = fmax(hole,
+                             cost_lengths_stranded_bytes(&step->shape, layers, head, room_bytes(step, rank)));
     return loss + held_outputs_bytes(step, rank) + cost_flat_gradient_bytes(step->spec, &params->weights) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }

@@ -42,7 +42,16 @@ static void test_log_normal(void)
         g_assert_cmpfloat(orr_lengths_mean(&cut), <, 1000);
         g_assert_cmpfloat(orr_lengths_longest(&cut, 1e6), <=, 2000);
         near(orr_lengths_longest(&cut, 1e6), 2000, 1e-3);
+        /* those up to 800 alone: mean and share of a log-normal cut there */
+        const double end = log(0.8) / sd + sd / 2;
+        g_assert_true(orr_lengths_log_normal_below(1000, sd, 800, &cut));
+        near(orr_lengths_mean(&cut), 1000 * erfc((sd - end) / sqrt(2)) / erfc(-end / sqrt(2)), 1e-6);
+        g_assert_cmpfloat(cut.tokens[cut.count - 1], <=, 800);
+        g_assert_cmpfloat(cut.tokens[cut.count - 1], >, 780);
     }
+    OrrLengths none;
+    g_assert_false(orr_lengths_log_normal_below(1000, 0, 800, &none));
+    g_assert_false(orr_lengths_log_normal_below(1000, 0.1, 10, &none));
 }
 
 /* Of 100 and 300, equally likely: the longest of two is 300 in three of four. */
@@ -57,6 +66,10 @@ static void test_histogram(void)
     near(orr_lengths_longest_variance(&lengths, 1), 10000, 1e-12);
     orr_lengths_histogram(tokens, weight, 2, 200, &lengths);
     near(orr_lengths_mean(&lengths), 150, 1e-12);
+    orr_lengths_histogram(tokens, weight, 2, 0, &lengths);
+    g_assert_true(orr_lengths_drop(&lengths, 200));
+    near(orr_lengths_mean(&lengths), 100, 1e-12);
+    g_assert_false(orr_lengths_drop(&lengths, 50));
 }
 
 /* Halves fill rows, three fifths leave two fifths of each empty, 0.6 and 0.4 fill them again. */

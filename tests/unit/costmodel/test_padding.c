@@ -121,6 +121,9 @@ static void test_refused(void)
         {",\"lengths\":{\"histogram\":[[5,0]]}", DDP, "counts no text"},
         {",\"lengths\":{\"histogram\":[5]}", DDP, "entry 1"},
         {",\"lengths\":{\"mean\":300},\"document_tokens\":100", DDP, "leave one of them out"},
+        {",\"lengths\":{\"mean\":3000,\"log_sd\":0.1,\"drop_longer\":true}", DDP,
+         "no text is as short as 1024"},
+        {",\"lengths\":{\"histogram\":[[2000,3]],\"drop_longer\":true}", DDP, "no text is as short as 1024"},
         {",\"lengths\":{\"mean\":300,\"packed\":false}", "\"context\":2,\"data\":4", "packed false"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
