@@ -12,11 +12,6 @@
 #include "costmodel/params.h"
 #include "costmodel/placement.h"
 
-/* Of the HBM's rate, and of the dense 16-bit peak, that decode attention reaches: 3,000 of 3,350 GB/s and 660 of 989 TFLOP/s
- * on H800 SXM5.   Source: [FlashMLA] README */
-#define CACHE_READ_FRAC  0.9
-#define CACHE_FLOPS_FRAC 0.667
-
 double cost_decode_total_s(const CostDecodeTime *time)
 {
     double sum = 0;
@@ -194,46 +189,6 @@ static void await_host(const Spec *spec, CostDecodeTime *time)
             fmax(0, launched_s - (cost_decode_total_s(time) - step_host_s(spec)));
 }
 
-/* Of `tokens` of `batch` sequences, those that layers with windows see. In chunks of w a sequence of c sees c mod w of its own:
- * on average over lengths from 0 to twice the mean, n whole chunks and a rest r: (n w^2 + r^2) / 2 over that. */
-static double windowed_tokens(const CostDecode *decode, double batch, double tokens)
-{
-    const double w = decode->window_tokens, most = 2 * tokens / batch;
-    if (w <= 0 || !decode->shape.spec->model.attention_chunked || most <= w)
-        return w > 0 ? fmin(tokens, batch * w) : 0;
-    const double n = floor(most / w), r = most - n * w;
-    return batch * (n * w * w + r * r) / 2 / most;
-}
-
-/* Keys and values in 8 bits are widened before they are multiplied. Kernels of latent attention multiply 8 bits. Hopper's vLLM
- * and SGLang reach 2.4 to 3.0e12 numbers a second on H100 and H200 alike. Source: [aiconfigurator] generation_attention_perf */
-static double widened_per_s(const CostDecode *decode)
-{
-    const SpecAccelerator *accelerator = &decode->shape.accelerator;
-    const SpecGeneration *generation = &accelerator->generation;
-    const Spec *spec = decode->shape.spec;
-    const bool narrow = spec_dtype_bytes(spec->execution.framework.engine.cache_dtype) == 1;
-    if (!narrow || spec->model.mla.kv_lora_rank > 0 || generation->narrow_cache_per_clock <= 0 ||
-        generation->sm_flops_per_clock <= 0)
-        return INFINITY;
-    return accelerator->peak_flops_per_s[decode->shape.activation_dtype] / generation->sm_flops_per_clock *
-           generation->narrow_cache_per_clock;
-}
-
-static double attention_s(const CostDecode *decode, double batch, double tokens)
-{
-    const SpecAccelerator *accelerator = &decode->shape.accelerator;
-    const double windowed = windowed_tokens(decode, batch, tokens);
-    const double bytes = tokens * decode->read_bytes + windowed * decode->window_token_bytes,
-                 flops = tokens * decode->pair_flops + windowed * decode->window_pair_flops,
-                 peak = accelerator->peak_flops_per_s[decode->shape.activation_dtype];
-    const double empty_s =
-        decode->shape.spec->model.layers * cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 0);
-    return empty_s / decode->pipeline +
-           fmax(bytes / fmin(widened_per_s(decode), CACHE_READ_FRAC * accelerator->memory_bytes_per_s),
-                flops / decode->pipeline / (CACHE_FLOPS_FRAC * peak));
-}
-
 /* A pipeline of p stages has p batches in flight: each is a p-th of the sequences. */
 CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double tokens)
 {
@@ -247,7 +202,7 @@ CostDecodeTime cost_decode_step(const CostDecode *decode, double batch, double t
     for (int part = 0; part < COST_DECODE_PART_COUNT; part++)
         time.part_s[part] = decode->at[i].part_s[part] +
                             (inside ? t * (decode->at[i + 1].part_s[part] - decode->at[i].part_s[part]) : 0);
-    time.part_s[COST_DECODE_ATTENTION] += attention_s(decode, batch, tokens);
+    time.part_s[COST_DECODE_ATTENTION] += cost_decode_attention_s(decode, each, batch, tokens);
     await_host(decode->shape.spec, &time);
     time.part_s[COST_DECODE_HOST] += batch * decode->sequence_host_s;
     return time;

@@ -29,4 +29,8 @@ void cost_decode_fill_loads(const Spec *spec, double most, CostDecodeLoads *load
 /* Router, exchanges and kernels of the experts of layer `index`. */
 void cost_decode_experts(CostDecodeLayer *layer, int index);
 
+/* Attention of all layers, for one token more of each of `batch` sequences that hold `tokens` in all; a stage of the pipeline works
+ * on `rows` at once, with those that fill a graph up. */
+double cost_decode_attention_s(const CostDecode *decode, double rows, double batch, double tokens);
+
 #endif

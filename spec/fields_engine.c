@@ -5,19 +5,20 @@
 
 #include <string.h>
 
+/* Which GPUs an entry of measured kernels is for. */
+#define MEASURED_ON(which)                                                                                   \
+    {                                                                                                        \
+        .key = "generation", .type = SPEC_TYPE_CUSTOM, .flags = SPEC_FIELD_REQUIRED,                         \
+        .offset = offsetof(which, generation), .size = sizeof(SpecGeneration),                               \
+        .words = &spec_words_generation, .read = spec_read_generation, .table = &spec_table_generation,      \
+        .form = "or an object with \"like\" and the traits that differ",                                     \
+        .help = "Generation of the GPUs that were measured."                                                 \
+    }
+
 static const SpecField expert_fields[] = {
     SPEC_F_WORD(SpecExpertKernel, format, &spec_words_expert_format, NULL, SPEC_FIELD_REQUIRED,
                 "How experts are stored and multiplied."),
-    {.key = "generation",
-     .type = SPEC_TYPE_CUSTOM,
-     .flags = SPEC_FIELD_REQUIRED,
-     .offset = offsetof(SpecExpertKernel, generation),
-     .size = sizeof(SpecGeneration),
-     .words = &spec_words_generation,
-     .read = spec_read_generation,
-     .table = &spec_table_generation,
-     .form = "or an object with \"like\" and the traits that differ",
-     .help = "Generation of the GPUs that were measured."},
+    MEASURED_ON(SpecExpertKernel),
     SPEC_F_DOUBLE(SpecExpertKernel, start_s, ORR_UNIT_SECONDS, 0, 1, NULL, SPEC_FIELD_REQUIRED,
                   "Time of all kernels of a layer's experts with next to no work."),
     SPEC_F_DOUBLE(SpecExpertKernel, memory_frac, ORR_UNIT_FRAC, 0.01, 1, NULL, SPEC_FIELD_REQUIRED,
@@ -33,24 +34,57 @@ static const SpecField expert_fields[] = {
 static SPEC_TABLE(expert_table, "framework.engine.experts", "What the kernels of a layer's experts reach.",
                   expert_fields);
 
+static const SpecField attention_fields[] = {
+    SPEC_F_WORD(SpecAttentionKernel, format, &spec_words_cache_format, NULL, SPEC_FIELD_REQUIRED,
+                "What the cache holds, and in how many bits."),
+    MEASURED_ON(SpecAttentionKernel),
+    SPEC_F_DOUBLE(SpecAttentionKernel, start_s, ORR_UNIT_SECONDS, 0, 1, NULL, SPEC_FIELD_REQUIRED,
+                  "Time of a layer's attention with next to no work."),
+    SPEC_F_DOUBLE(SpecAttentionKernel, memory_frac, ORR_UNIT_FRAC, 0.01, 1, NULL, SPEC_FIELD_REQUIRED,
+                  "Share of the memory's rate at which caches are read."),
+    SPEC_F_DOUBLE(SpecAttentionKernel, rows_frac, ORR_UNIT_FRAC, 0.001, 1, NULL, SPEC_FIELD_REQUIRED,
+                  "Share of the memory's rate at which each sequence's newest queries, keys, values and "
+                  "results count as moved once."),
+    SPEC_F_CUSTOM_SOURCE("The benchmark that measured the kernels."),
+};
+static SPEC_TABLE(attention_table, "framework.engine.attention",
+                  "What the kernels of decode attention reach.", attention_fields);
+
+/* A list of entries of `size` bytes into `kernels`, and how many. */
+static bool read_kernels(SpecReadContext *context, const OrrJson *node, const SpecTable *table, void *kernels,
+                         size_t size, int *ret_count, GError **error)
+{
+    *ret_count = 0;
+    if (orr_json_type(node) != ORR_JSON_LIST)
+        return spec_read_fail(context, node, error, "is no list; give a list of objects");
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        if (*ret_count == SPEC_ENGINE_MOST_KERNELS)
+            return spec_read_fail(context, NULL, error, "has more than %d entries", SPEC_ENGINE_MOST_KERNELS);
+        context->quiet++;
+        const bool ok =
+            spec_read_table(context, table, item, (char *)kernels + (size_t)*ret_count * size, error);
+        context->quiet--;
+        if (!ok)
+            return false;
+        ++*ret_count;
+    }
+    return true;
+}
+
 static bool read_experts(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecExpertKernels *experts = target;
     memset(experts, 0, sizeof *experts); /* frameworks are compared byte by byte */
-    if (orr_json_type(node) != ORR_JSON_LIST)
-        return spec_read_fail(context, node, error, "is no list; give a list of objects");
-    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
-        if (experts->count == SPEC_ENGINE_MOST_KERNELS)
-            return spec_read_fail(context, NULL, error, "has more than %d entries", SPEC_ENGINE_MOST_KERNELS);
-        context->quiet++;
-        const bool ok =
-            spec_read_table(context, &expert_table, item, &experts->kernel[experts->count], error);
-        context->quiet--;
-        if (!ok)
-            return false;
-        experts->count++;
-    }
-    return true;
+    return read_kernels(context, node, &expert_table, experts->kernel, sizeof *experts->kernel,
+                        &experts->count, error);
+}
+
+static bool read_attention(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecAttentionKernels *attention = target;
+    memset(attention, 0, sizeof *attention);
+    return read_kernels(context, node, &attention_table, attention->kernel, sizeof *attention->kernel,
+                        &attention->count, error);
 }
 
 static bool read_weights_dtype(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
@@ -128,5 +162,14 @@ static const SpecField engine_fields[] = {
      .table = &expert_table,
      .help = "What the kernels of a layer's experts reach, by format and generation of GPUs. A model that no "
              "entry fits is priced as grouped products and the kernels around them."},
+    {.key = "attention",
+     .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecEngine, attention),
+     .read = read_attention,
+     .form = "a list of at most 16 objects",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":16}",
+     .table = &attention_table,
+     .help = "What the kernels of decode attention reach, by format of the cache and generation of GPUs. A "
+             "model that no entry fits reads its cache at 0.9 of the memory's rate."},
 };
 SPEC_TABLE(spec_table_engine, "framework.engine", "How it generates, where it does.", engine_fields);

@@ -198,6 +198,27 @@ typedef struct SpecExpertKernels {
     int count;
 } SpecExpertKernels;
 
+/* What the cache of attention holds: keys and values, or latents of multi-head latent attention. */
+typedef enum {
+    SPEC_CACHE_16BIT,
+    SPEC_CACHE_8BIT,
+    SPEC_CACHE_LATENT_16BIT,
+    SPEC_CACHE_LATENT_8BIT,
+} SpecCacheFormat;
+
+/* Attention of one layer of a step that writes a token a sequence, as a benchmark of the engine times it;
+ * costmodel/decode_attention.c has the formula. */
+typedef struct SpecAttentionKernel {
+    SpecCacheFormat format;
+    SpecGeneration generation; /* of the GPUs that were measured */
+    double start_s, memory_frac, rows_frac;
+} SpecAttentionKernel;
+
+typedef struct SpecAttentionKernels {
+    SpecAttentionKernel kernel[SPEC_ENGINE_MOST_KERNELS];
+    int count;
+} SpecAttentionKernels;
+
 /* How it generates, where it does. */
 typedef struct SpecEngine {
     double memory_frac, free_memory_frac, fixed_bytes, prefill_tokens, step_host_s, kernel_gap_s,
@@ -208,6 +229,7 @@ typedef struct SpecEngine {
     SpecDtype cache_dtype;
     SpecDtype weights_dtype; /* SPEC_AUTO: of training.precision */
     SpecExpertKernels experts;
+    SpecAttentionKernels attention;
 } SpecEngine;
 
 typedef struct SpecFramework {

@@ -15,6 +15,7 @@ WORDS(op, "an op of a layer", "qkv", "q down", "q up", "kv down", "kv up", "atte
       "mlp in", "activation", "mlp out", "residual");
 WORDS(op_pass, "a pass of a layer", "forward", "backward-input", "backward-weight");
 WORDS(expert_format, "a format of experts", "16bit", "fp8", "fp8-block", "fp4-16bit", "fp4-8bit", "fp4");
+WORDS(cache_format, "a format of caches", "16bit", "8bit", "latent-16bit", "latent-8bit");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
 WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");
 WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4");

@@ -462,17 +462,17 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_overlap, spec_words_topology, spec_words_loss, spec_words_gelu, spec_words_rope,
     spec_words_norm_kernel, spec_words_softmax, spec_words_bias, spec_words_embedding,
     spec_words_gradient_sum, spec_words_vocab_rows, spec_words_op, spec_words_op_pass,
-    spec_words_expert_format, spec_words_router, spec_words_context, spec_words_tensor, spec_words_tier,
-    spec_words_offload, spec_words_data_scheme, spec_words_server_placement, spec_words_server_scheme,
-    spec_words_server_mode, spec_words_spread, spec_words_compression, spec_words_shared_by,
-    spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
-    spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part, spec_words_gathers,
-    spec_words_maxima, spec_words_bucket_fill, spec_words_reductions, spec_words_zero1_reduces,
-    spec_words_gathered, spec_words_p2p_tensors, spec_words_pipeline_keeps, spec_words_cudnn,
-    spec_words_context_merge, spec_words_learned, spec_words_host_waits, spec_words_p2p_waits,
-    spec_words_tensor_overlap, spec_words_casts, spec_words_transformer_engine, spec_words_projections,
-    spec_words_host_gradients, spec_words_resharding, spec_words_grad_norm, spec_words_expert_products,
-    spec_words_gradients_life;
+    spec_words_expert_format, spec_words_cache_format, spec_words_router, spec_words_context,
+    spec_words_tensor, spec_words_tier, spec_words_offload, spec_words_data_scheme,
+    spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
+    spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
+    spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
+    spec_words_slow_part, spec_words_gathers, spec_words_maxima, spec_words_bucket_fill,
+    spec_words_reductions, spec_words_zero1_reduces, spec_words_gathered, spec_words_p2p_tensors,
+    spec_words_pipeline_keeps, spec_words_cudnn, spec_words_context_merge, spec_words_learned,
+    spec_words_host_waits, spec_words_p2p_waits, spec_words_tensor_overlap, spec_words_casts,
+    spec_words_transformer_engine, spec_words_projections, spec_words_host_gradients, spec_words_resharding,
+    spec_words_grad_norm, spec_words_expert_products, spec_words_gradients_life;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -19,9 +19,12 @@ ASSUMED = {
     "verl_logs": "A100s by PCIe: peak from the printed MFU and tokens, and an update takes 1.5 s a micro-batch beside its tokens; "
                  "Hugging Face models under FSDP; vLLM without captured graphs, as the log says; log-normal answers of "
                  "deviation 0.6 cut at the limit",
-    "dschat": "sequences a GPU of the scripts (BATCH below): so many are answered and trained on at once, and a step is as many of "
-              "these as make 1,024; ZeRO-3 (1.3B: 2); adapters where the scripts have them; 256 tokens of prompt and answer",
+    "dschat": "as many sequences a GPU as fit, of at most 1,024 in all (BenckmarkSetting.md), no fewer than scripts or a log have: so many are answered and trained on at "
+              "once, and a step is as many of these as make 1,024; ZeRO-3 (1.3B: 2); adapters and tensor ranks of generation "
+              "where the scripts have them; 256 tokens of prompt and answer",
 }
+# AsyncLLM.from_engine_args runs with SchedulerConfig's own defaults, LLM with those of its class: NVIDIA-NeMo/RL pull request 4221
+ASYNC_ENGINE = {"max_sequences": 128, "prefill_tokens": 2048}
 FRESH = {"offloaded": True, "host_memory": "fresh"}
 
 MODELS = {"LLAMA3.1_8B": "llama3-8b", "DeepSeek V3": "deepseek-v3", "Qwen3-30B3A": "qwen3-30b-a3b",
@@ -31,8 +34,11 @@ GPUS_PER_NODE = {"GB200": 4}
 OPT = {"1.3B": (24, 2048, 32, 8192), "6.7B": (32, 4096, 32, 16384), "13B": (40, 5120, 40, 20480),
        "30B": (48, 7168, 56, 28672), "66B": (64, 9216, 72, 36864), "175B": (96, 12288, 96, 49152),
        "350M": (24, 1024, 16, 4096)}
-# sequences a GPU and tensor ranks of generation, of step3_rlhf_finetuning/training_scripts; 1.3B: its log; 175B: as 66B
+# least sequences a GPU and tensor ranks of generation, of step3_rlhf_finetuning/training_scripts; 1.3B: its log; 175B: as 66B
 BATCH = {"1.3B": (8, 1), "6.7B": (4, 1), "13B": (16, 2), "30B": (4, 1), "66B": (4, 8), "175B": (4, 8)}
+# rl.json divides hours by the README's 131.9k queries; the settings' page has 264,292 samples, whose 512 tokens make the 135,317,504
+# of both pages (67.5 M of either kind are 264k times 256)
+DSCHAT_QUERIES = 131.9e3 / 264292
 ADAPTERS = {"13B", "30B", "66B", "175B"}
 
 
@@ -84,6 +90,8 @@ def nemo(row):
     engine = {"memory_frac": used}
     if dapo:
         engine["captures_graphs"] = False  # enforce_eager
+    if split.get("generation_gpus") or ("DeepSeek" in row["model"]["name"] and not dapo):
+        engine.update(ASYNC_ENGINE)  # async_engine: true in these recipes
     rollout = {"parallel": {"tensor": row["gen"]["tp"] or 1}, "execution": {"framework": {"preset": "vllm", "engine": engine}}}
     apart = split.get("generation_gpus")
     if apart:
@@ -138,11 +146,11 @@ def opt(size):
             "biases": True, "gated_mlp": False}
 
 
-def dschat(row):
+def dschat(row, batch=1):
     size = row["model"]["name"].split("-")[1]
     if size not in OPT:
         return None
-    batch, tensor = BATCH[size]
+    tensor = BATCH[size][1]
     training = {"sequence_length": 512, "micro_batch": batch, "precision": "fp16", "recompute": "none" if size == "1.3B" else "full"}
     if size in ADAPTERS:
         training.update({"task": "lora", "adapter": {"rank": 128}})
@@ -167,6 +175,25 @@ def scenario_of(row):
     return None
 
 
+def run(orrery, scenario):
+    done = subprocess.run([orrery, "run", "-", "--format", "json"], input=json.dumps(scenario), capture_output=True, text=True,
+                          check=False)
+    return (json.loads(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip())
+
+
+def ask(orrery, row, scenario):
+    """The scenario that was asked and its answer; None with why."""
+    if row["source_group"] != "dschat":
+        return (scenario, *run(orrery, scenario))
+    batch, least = 1024 // row["gpus"], BATCH[row["model"]["name"].split("-")[1]][0]
+    while batch > least:
+        answer, _ = run(orrery, dschat(row, batch))
+        if answer and answer["fits"]:
+            break
+        batch //= 2
+    return (dschat(row, batch), *run(orrery, dschat(row, batch)))
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -188,17 +215,18 @@ def main():
             if row["id"] == only:
                 print(json.dumps(scenario, indent=2))
             continue
-        run = subprocess.run([orrery, "run", "-", "--format", "json"], input=json.dumps(scenario), capture_output=True,
-                             text=True, check=False)
-        if run.returncode != 0:
-            print(f"{row['id']:52} refused: {run.stderr.strip()[:160]}")
+        scenario, answer, why = ask(orrery, row, scenario)
+        if answer is None:
+            print(f"{row['id']:52} refused: {why[:160]}")
             continue
-        answer = json.loads(run.stdout)
         times = 1024 / scenario["workload"]["generation"]["prompts"] if row["source_group"] == "dschat" else 1
         seconds = {p["name"]: p["seconds"] * times for p in answer["phases"]}
         line = f"{row['id']:52}"
         for key, errs in errors.items():
             measured = row["measured"].get(key)
+            if measured and row["source_group"] == "dschat":
+                by_source.setdefault("dschat by rl.json's count of queries", []).append(answer["step_s"] * times / measured - 1)
+                measured *= DSCHAT_QUERIES
             predicted = answer["step_s"] * times if key == "step_s" else sum(seconds.get(n, 0) for n in names[key])
             if measured:
                 errs.append(predicted / measured - 1)

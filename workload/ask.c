@@ -382,8 +382,11 @@ static bool run_loop(const Asking *asking, bool check)
         return false;
     loop_run(phases, count, workload->part_count, workload->staleness_steps, &result);
     workload->step_ps = MAX(1, result.step_ps);
-    for (int i = 0; i < count; i++)
+    workload->weights_age = result.weights_age;
+    for (int i = 0; i < count; i++) {
         workload->phase[i].begin_ps = result.begin_ps[i];
+        workload->phase[i].ready_ps = result.ready_ps[i];
+    }
     for (int p = 0; p < workload->part_count; p++)
         workload->part[p].busy_ps = result.busy_ps[p];
     fill_bound(workload);

@@ -40,10 +40,57 @@ static int64_t path_ps(const Workload *workload)
     return MAX(1, last_ps);
 }
 
+/* Every turn begins on idle GPUs. */
+static bool is_whole(const Workload *workload)
+{
+    return workload->staleness_steps == 0 && workload->phase[0].phase->kind == SPEC_PHASE_GENERATE;
+}
+
+/* Of a turn that stands alone: when nothing runs on the part. */
+static int64_t idle_ps(const Workload *workload, int part)
+{
+    int64_t idle_ps = 0, at_ps = 0;
+    for (int rest = workload->phase_count; rest > 0; rest--) {
+        const WorkloadPhase *next = NULL;
+        for (int k = 0; k < workload->phase_count; k++) {
+            const WorkloadPhase *phase = &workload->phase[k];
+            if (holds(phase, part) && phase->ps > 0 && phase->begin_ps >= at_ps &&
+                (next == NULL || phase->begin_ps < next->begin_ps))
+                next = phase;
+        }
+        if (next == NULL)
+            break;
+        idle_ps += next->begin_ps - at_ps;
+        at_ps = next->begin_ps + next->ps;
+    }
+    return idle_ps + MAX(0, workload->step_ps - at_ps);
+}
+
+/* Phases begin when what they wait for is over, weights are no older than allowed, and parts are busy or idle. */
+static bool check_order(const Workload *workload, GError **error)
+{
+    for (int k = 0; k < workload->phase_count; k++)
+        if (workload->phase[k].begin_ps < workload->phase[k].ready_ps)
+            return orr_fail(error, ORR_ERROR_INTERNAL,
+                            "loop: %s begins %.9f s before what it waits for is over",
+                            workload->phase[k].phase->name,
+                            (double)(workload->phase[k].ready_ps - workload->phase[k].begin_ps) * 1e-12);
+    if (workload->weights_age < 0 || workload->weights_age > workload->staleness_steps)
+        return orr_fail(error, ORR_ERROR_INTERNAL,
+                        "loop: weights of %d steps before generate, %d are allowed", workload->weights_age,
+                        workload->staleness_steps);
+    for (int p = 0; p < workload->part_count && is_whole(workload); p++)
+        if (workload->part[p].busy_ps + idle_ps(workload, p) != workload->step_ps)
+            return orr_fail(error, ORR_ERROR_INTERNAL,
+                            "loop: part %d is busy for %.9f s and idle for %.9f s of a step of %.9f s", p,
+                            (double)workload->part[p].busy_ps * 1e-12, (double)idle_ps(workload, p) * 1e-12,
+                            (double)workload->step_ps * 1e-12);
+    return true;
+}
+
 static bool check_loop(const Workload *workload, GError **error)
 {
-    const bool whole =
-        workload->staleness_steps == 0 && workload->phase[0].phase->kind == SPEC_PHASE_GENERATE;
+    const bool whole = is_whole(workload);
     const int64_t path = path_ps(workload);
     if (whole ? workload->step_ps != path : workload->step_ps > path)
         return orr_fail(error, ORR_ERROR_INTERNAL,
@@ -94,6 +141,44 @@ static bool check_phases(const Workload *workload, const Sequences *sequences, G
     return true;
 }
 
+/* What is trained on is what was generated: all of it, and no more than whole micro-batches and the busiest replica make of it. */
+static bool check_tokens(const Workload *workload, const WorkloadPhase *phase, const Sequences *sequences,
+                         GError **error)
+{
+    const Spec *role = workload->role[phase->phase->role].spec;
+    const SpecWorkload *asked = &workload->spec->workload;
+    const double replicas = MAX(1, role->parallel.data),
+                 steps = phase->phase->kind == SPEC_PHASE_TRAIN ? phase->steps / fmax(1, asked->epochs) : 1,
+                 each = fmax(sequences->mean, sequences->room),
+                 written = fmax(sequences->count, replicas * steps) * each,
+                 learned = steps * replicas * phase->microbatches * phase->tokens,
+                 cut = steps * replicas * phase->microbatches * 2 * role->parallel.tensor *
+                       role->parallel.context;
+    if (learned >= sequences->count * sequences->mean * (1 - 1e-9) &&
+        (sequences->room > 0 || learned <= written * fmax(workload->busiest_frac, 2) + cut))
+        return true;
+    return orr_fail(error, ORR_ERROR_INTERNAL, "loop: %s works on %.0f tokens, %.0f were generated",
+                    phase->phase->name, learned, sequences->count * sequences->mean);
+}
+
+/* A sync carries all weights as their receiver stores them. */
+static bool check_amounts(const Workload *workload, const Sequences *sequences, GError **error)
+{
+    for (int k = 0; k < workload->phase_count; k++) {
+        const WorkloadPhase *phase = &workload->phase[k];
+        const SpecPhaseKind kind = phase->phase->kind;
+        if ((kind == SPEC_PHASE_TRAIN || kind == SPEC_PHASE_FORWARD) && phase->tokens > 0 &&
+            !check_tokens(workload, phase, sequences, error))
+            return false;
+        if (kind == SPEC_PHASE_SYNC &&
+            !near(phase->bytes, workload_weight_bytes(workload->role[phase->phase->to].spec)))
+            return orr_fail(error, ORR_ERROR_INTERNAL, "loop: %s carries %.0f bytes, weights are %.0f",
+                            phase->phase->name, phase->bytes,
+                            workload_weight_bytes(workload->role[phase->phase->to].spec));
+    }
+    return true;
+}
+
 static bool check_rates(const Workload *workload, const Sequences *sequences, GError **error)
 {
     const double step_s = (double)workload->step_ps * 1e-12, steps = workload->spec->workload.steps;
@@ -139,6 +224,7 @@ bool workload_check(const Workload *workload, GError **error)
 {
     Sequences sequences;
     sequences_of(&workload->spec->workload, &sequences);
-    return check_loop(workload, error) && check_phases(workload, &sequences, error) &&
+    return check_loop(workload, error) && check_order(workload, error) &&
+           check_amounts(workload, &sequences, error) && check_phases(workload, &sequences, error) &&
            check_rates(workload, &sequences, error) && check_memory(workload, error);
 }

@@ -69,7 +69,7 @@ int64_t workload_forward_ps(const SimPlan *plan)
 
 /* --- weights --- */
 
-static double weight_bytes(const Spec *spec)
+double workload_weight_bytes(const Spec *spec)
 {
     const double bytes = spec->training.precision == SPEC_PRECISION_FP8 ? 1 : 2;
     return bytes * cost_parameters(&spec->model, 0, false);
@@ -127,7 +127,7 @@ static double broadcast_s(const Spec *to, double bytes, int receivers)
 
 double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay way, double *ret_bytes)
 {
-    const double bytes = weight_bytes(to);
+    const double bytes = workload_weight_bytes(to);
     const int shards = MAX(1, to->parallel.tensor * to->parallel.pipeline); /* of a receiver's replica */
     const int owners = spec_gpus(from), receivers = spec_gpus(to), holders = holders_of(from);
     const double gather_s = collective_s(from, COST_ALL_GATHER, bytes, holders);

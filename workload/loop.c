@@ -116,6 +116,29 @@ static int last_turn(const Loop *loop)
     return loop->steps - 1 - loop->staleness;
 }
 
+/* When all that a phase waits for is over; its own begin where it waits for nothing. */
+static int64_t ready_ps(const Loop *loop, int step, int k)
+{
+    const LoopPhase *phase = &loop->phases[k];
+    const int weights = step - 1 - loop->staleness;
+    int64_t ready_ps = G_MININT64;
+    for (int j = 0; j < k; j++)
+        if ((phase->after & 1u << j) != 0)
+            ready_ps = MAX(ready_ps, span_of(loop, step, j)->end_ps);
+    if (phase->generates && weights >= 0)
+        ready_ps = MAX(ready_ps, step_end_ps(loop, weights));
+    return ready_ps > G_MININT64 ? ready_ps : span_of(loop, step, k)->begin_ps;
+}
+
+/* Of the newest weights that have arrived when `step` begins to generate; phases of steps behind `last` are not all placed. */
+static int weights_age(const Loop *loop, int last, int step, int k)
+{
+    int newest = MIN(last, step - 1);
+    while (newest >= 0 && step_end_ps(loop, newest) > span_of(loop, step, k)->begin_ps)
+        newest--;
+    return step - 1 - newest;
+}
+
 static void fill(const Loop *loop, LoopResult *result)
 {
     const int last = last_turn(loop), first = last / 2;
@@ -128,14 +151,19 @@ static void fill(const Loop *loop, LoopResult *result)
         const LoopPhase *phase = &loop->phases[k];
         result->begin_ps[k] = span_of(loop, step, k)->begin_ps;
         result->waited_ps[k] = loop->waited_ps[step * loop->count + k];
+        result->ready_ps[k] = ready_ps(loop, step, k);
+        if (phase->generates)
+            result->weights_age = MAX(result->weights_age, weights_age(loop, last, step, k));
         earliest_ps = MIN(earliest_ps, result->begin_ps[k]);
         if (phase->part >= 0)
             result->busy_ps[phase->part] += phase->ps;
         if (phase->other >= 0 && phase->other != phase->part)
             result->busy_ps[phase->other] += phase->ps;
     }
-    for (int k = 0; k < loop->count; k++)
+    for (int k = 0; k < loop->count; k++) {
         result->begin_ps[k] -= earliest_ps;
+        result->ready_ps[k] -= earliest_ps;
+    }
 }
 
 void loop_run(const LoopPhase *phases, int count, int parts, int staleness, LoopResult *ret_result)

@@ -32,6 +32,8 @@ typedef struct LoopResult {
     int64_t begin_ps[LOOP_MOST_PHASES];  /* of the phases of one turn, the earliest at 0 */
     int64_t busy_ps[LOOP_MOST_PARTS];    /* of a step */
     int64_t waited_ps[LOOP_MOST_PHASES]; /* since the part was free */
+    int64_t ready_ps[LOOP_MOST_PHASES];  /* when what a phase waits for is over, on the clock of begin_ps */
+    int weights_age; /* steps by which the weights that generate are older than the newest could be; at most the staleness */
 } LoopResult;
 
 /* Whether the clock holds as many steps as a run takes: to be asked before one. */

@@ -30,16 +30,16 @@ typedef struct WorkloadRole {
 } WorkloadRole;
 
 typedef struct WorkloadPhase {
-    const SpecPhase *phase; /* borrowed */
-    int part, other;        /* rows of the parts; -1: none */
-    int64_t ps, begin_ps;
-    int steps;        /* of the optimizer */
-    int microbatches; /* of one replica in each */
-    double tokens;    /* of one micro-batch */
-    double bytes;     /* of a sync: of all weights */
-    double tail_s;    /* of a generation: with at most half as many answers as at most; NAN: not known */
-    bool given;       /* its seconds are the scenario's */
-    const char *why;  /* what binds it, in words; NULL: not known */
+    const SpecPhase *phase;         /* borrowed */
+    int part, other;                /* rows of the parts; -1: none */
+    int64_t ps, begin_ps, ready_ps; /* ready: what it waits for is over */
+    int steps;                      /* of the optimizer */
+    int microbatches;               /* of one replica in each */
+    double tokens;                  /* of one micro-batch */
+    double bytes;                   /* of a sync: of all weights */
+    double tail_s;   /* of a generation: with at most half as many answers as at most; NAN: not known */
+    bool given;      /* its seconds are the scenario's */
+    const char *why; /* what binds it, in words; NULL: not known */
 } WorkloadPhase;
 
 typedef struct Workload {
@@ -49,7 +49,7 @@ typedef struct Workload {
     WorkloadRole role[SPEC_MOST_ROLES];
     WorkloadPhase phase[SPEC_MOST_PHASES];
     int phase_count;
-    int gpus, staleness_steps;
+    int gpus, staleness_steps, weights_age; /* age: steps of the weights that generate behind the newest */
     int64_t step_ps;
     double sequences, answer_tokens, sequence_tokens,
         longest_tokens;                        /* trained on in a step; means; of a batch */

@@ -121,7 +121,35 @@ static void test_narrow_cache(void)
     }
     const SpecAccelerator *accelerator = &spec->cluster.accelerator;
     near(seconds[0], 8e5 * 32 * 2 * 8 * 128 / (accelerator->peak_flops_per_s[SPEC_BF16] / 4096 * 11), 1e-6);
+    near(seconds[1], 8e5 * 32 * 2 * 8 * 128 / accelerator->memory_bytes_per_s, 1e-6);
     g_assert_cmpfloat(seconds[1], <, 0.7 * seconds[0]);
+}
+
+/* A measured kernel of attention: its start a layer, rows at a share of the memory's rate, caches at another. Entries are of one
+ * format and one generation. */
+static void test_measured_attention(void)
+{
+    g_autofree Spec *spec = take("llama3-8b", "bf16", "\"data\":8", H100);
+    SpecAttentionKernels *kernels = &spec->execution.framework.engine.attention;
+    const double rate = spec->cluster.accelerator.memory_bytes_per_s;
+    double seconds[4];
+    for (int i = 0; i < 4; i++) {
+        kernels->kernel[0] =
+            (SpecAttentionKernel){SPEC_CACHE_16BIT, spec->cluster.accelerator.generation, 1e-4, 0.5, 0.25};
+        spec->execution.framework.engine.cache_dtype = i == 2 ? SPEC_FP8 : SPEC_BF16;
+        if (i == 3)
+            kernels->kernel[0].generation = *spec_generation("blackwell");
+        kernels->count = i == 0 ? 0 : 1;
+        GError *error = NULL;
+        CostDecode decode;
+        cost_decode_init(spec, 16, &decode, &error);
+        g_assert_no_error(error);
+        seconds[i] = cost_decode_step(&decode, 16, 16e4).part_s[COST_DECODE_ATTENTION];
+    }
+    const double row = 2 * 2 * (32 + 8) * 128, cache = 2 * 2 * 8 * 128;
+    near(seconds[1], 32 * (1e-4 + 16 * row / (0.25 * rate) + 16e4 * cache / (0.5 * rate)), 1e-9);
+    near(seconds[3], seconds[0], 1e-9);
+    g_assert_cmpfloat(seconds[2], <, 0.6 * seconds[0]);
 }
 
 int main(int argc, char **argv)
@@ -131,5 +159,6 @@ int main(int argc, char **argv)
     g_test_add_func("/generate-experts/uneven-router", test_uneven);
     g_test_add_func("/generate-experts/chunks", test_chunks);
     g_test_add_func("/generate-experts/narrow-cache", test_narrow_cache);
+    g_test_add_func("/generate-experts/measured-attention", test_measured_attention);
     return g_test_run();
 }

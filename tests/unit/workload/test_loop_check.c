@@ -82,6 +82,30 @@ static void quicken(Workload *workload, SpecPhaseKind kind)
         own->tail_s = 0;
 }
 
+static void mutate_order(Workload *workload, int way)
+{
+    switch (way) {
+    case 17:
+        phase(workload, SPEC_PHASE_TRAIN)->begin_ps -= 1000;
+        break;
+    case 18:
+        workload->weights_age++;
+        break;
+    case 19: /* GPUs that wait where nothing holds them up */
+        phase(workload, SPEC_PHASE_SYNC)->begin_ps += 1000;
+        break;
+    case 20:
+        phase(workload, SPEC_PHASE_TRAIN)->tokens *= 0.9;
+        break;
+    case 21:
+        phase(workload, SPEC_PHASE_FORWARD)->microbatches *= 4;
+        break;
+    default:
+        phase(workload, SPEC_PHASE_SYNC)->bytes *= 2;
+        break;
+    }
+}
+
 static void mutate(Workload *workload, int way)
 {
     switch (way) {
@@ -133,16 +157,19 @@ static void mutate(Workload *workload, int way)
     case 15:
         workload->role[spec_role_index(&workload->spec->workload, "reference")].resting_bytes = 1e15;
         break;
-    default:
+    case 16:
         workload->role[spec_role_index(&workload->spec->workload, "actor")].needed_bytes = 1e13;
         workload->fits = true;
+        break;
+    default:
+        mutate_order(workload, way);
         break;
     }
 }
 
 static void test_mutated(void)
 {
-    enum { WAYS = 17 };
+    enum { WAYS = 23 };
     for (int way = 0; way < WAYS; way++) {
         GError *error = NULL;
         Asked *asked = ask(NULL);
