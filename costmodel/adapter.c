@@ -5,6 +5,7 @@
 
 #include "costmodel/adapter_internal.h"
 #include "costmodel/states.h"
+#include "costmodel/vision.h"
 
 static const CostLinear linears[] = {
     {"qkv", {SPEC_TARGET_Q, SPEC_TARGET_K, SPEC_TARGET_V}, COST_CUT_OUTPUTS, COST_MLP_NONE},
@@ -122,22 +123,39 @@ static void add_params(const Spec *spec, const CostLinear *linear, int experts, 
     params->matrices += 2 * on.count;
 }
 
-/* The frozen router of a piece that is trained beside it. */
-static CostParams frozen_router(const Spec *spec, CostModelPart piece, int layer)
+/* What of a piece is frozen beside the rest of it: its router, the vision tower before the first layer. */
+static CostParams frozen_inside(const Spec *spec, CostModelPart piece, int layer)
 {
+    const SpecFreeze *freeze = &spec->training.freeze;
+    if (piece == COST_PART_EMBEDDING)
+        return cost_vision_params(&spec->model, freeze->vision, freeze->projector);
     const bool has = piece == COST_PART_LAYER || piece == COST_PART_MTP;
-    return spec->training.freeze.router && has
+    return freeze->router && has
                ? cost_router_params(&spec->model, piece == COST_PART_MTP ? spec->model.layers - 1 : layer)
                : (CostParams){0};
 }
 
-static CostParams without_router(const Spec *spec, CostModelPart piece, int layer)
+static CostParams without(CostParams all, CostParams part)
 {
-    CostParams params = cost_part_params(&spec->model, piece, layer);
-    const CostParams router = frozen_router(spec, piece, layer);
-    params.replicated -= router.replicated;
-    params.matrices -= router.matrices;
-    return params;
+    all.tensor_sharded -= part.tensor_sharded;
+    all.replicated -= part.replicated;
+    all.expert -= part.expert;
+    all.matrices -= part.matrices;
+    all.vectors -= part.vectors;
+    return all;
+}
+
+/* What of a piece training.freeze leaves as it is. */
+static CostParams frozen_params(const Spec *spec, CostModelPart piece, int layer)
+{
+    const CostParams inside = frozen_inside(spec, piece, layer);
+    if (!cost_part_frozen(spec, piece, layer))
+        return inside;
+    const CostParams all = cost_part_params(&spec->model, piece, layer);
+    if (piece != COST_PART_EMBEDDING)
+        return all;
+    const SpecFreeze *freeze = &spec->training.freeze;
+    return without(all, cost_vision_params(&spec->model, !freeze->vision, !freeze->projector));
 }
 
 CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
@@ -145,9 +163,11 @@ CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
     const SpecModel *model = &spec->model;
     CostParams params = {0};
     if (!spec->training.adapter.given)
-        return cost_part_frozen(spec, piece, layer) ? params : without_router(spec, piece, layer);
+        return without(cost_part_params(model, piece, layer), frozen_params(spec, piece, layer));
     if (cost_part_saved(spec, piece)) { /* the table alone: no positions, no norm */
-        params.tensor_sharded = cost_part_params(model, piece, layer).tensor_sharded;
+        params.tensor_sharded =
+            cost_part_params(model, piece, layer).tensor_sharded -
+            (piece == COST_PART_EMBEDDING ? cost_vision_params(model, true, true) : params).tensor_sharded;
         params.matrices = 1;
     }
     if (piece != COST_PART_LAYER)
@@ -208,8 +228,7 @@ CostFrozen cost_frozen_bytes(const Spec *spec, CostModelPart piece, int layer)
     CostFrozen frozen = {0};
     const CostParams all = cost_part_params(&spec->model, piece, layer);
     if (!adapter->given) {
-        const CostParams left =
-            cost_part_frozen(spec, piece, layer) ? all : frozen_router(spec, piece, layer);
+        const CostParams left = frozen_params(spec, piece, layer);
         const CostWeights weights = cost_rank_weights(&left, &spec->parallel);
         const double each = cost_weight_wire_bytes(spec);
         return (CostFrozen){each * weights.dense, each * weights.expert};

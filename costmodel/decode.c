@@ -134,6 +134,8 @@ static const char *lacks(const Spec *spec)
            : spec->model.scalar_head
                ? "model.scalar_head: a reward or value is no token; give a model with logits"
            : spec->model.encoder_layers > 0 ? "a model with an encoder is not simulated; give one without"
+           : spec->model.vision.layers > 0
+               ? "a model with a vision tower is not simulated; give the language model alone"
            : !spec->model.causal
                ? "a model whose tokens see those behind them writes nothing; give a causal one"
            : spec->parallel.context > 1 ? "parallel.context above 1 is not simulated; give 1"

@@ -60,6 +60,10 @@ static void add_edges(const CostShape *shape, int last, Sums *sums)
 {
     const int modules = shape->spec->model.mtp_layers;
     CostGraph graph;
+    if (shape->spec->model.vision.layers > 0) {
+        cost_graph(shape, cost_ops_embedding, &graph);
+        add_graph(shape->spec, &graph, COST_RECOMPUTE_OP_NONE, 1, sums);
+    }
     cost_graph(shape, cost_ops_head, &graph);
     add_graph(shape->spec, &graph, COST_RECOMPUTE_OP_NONE, 1 + modules, sums);
     if (modules > 0) {
@@ -134,7 +138,8 @@ CostMfuByConvention cost_mfu_by_convention(const Spec *spec, double step_s)
     CostMfuByConvention ratios;
     const double peak = cost_peak_flops_per_s(spec) * spec_gpus(spec);
     /* the others are formulas of decoders */
-    const bool list = spec->model.list.text != NULL || spec->model.encoder_layers > 0;
+    const bool list =
+        spec->model.list.text != NULL || spec->model.encoder_layers > 0 || spec->model.vision.layers > 0;
     for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
         ratios.mfu[i] = list && i != COST_CONVENTION_ORRERY
                             ? 0

@@ -1,6 +1,8 @@
 /* costmodel/freeze.c - see freeze.h. */
 #include "costmodel/freeze.h"
 
+#include "costmodel/vision.h"
+
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecFreeze *freeze = &spec->training.freeze;
@@ -19,7 +21,7 @@ bool cost_part_saved(const Spec *spec, CostModelPart piece)
 bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer, int layer_in_stage)
 {
     return spec->training.freeze.embedding && piece != COST_PART_HEAD && layer == layer_in_stage &&
-           cost_part_frozen(spec, piece, layer);
+           cost_part_frozen(spec, piece, layer) && !cost_tower_trained(spec) && !cost_projector_trained(spec);
 }
 
 CostRecomputeExtent cost_layer_extent(const Spec *spec, int layer, int layer_in_stage)

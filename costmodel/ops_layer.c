@@ -4,6 +4,7 @@
 #include "costmodel/ops.h"
 #include "costmodel/states.h"
 #include "costmodel/params.h"
+#include "costmodel/vision.h"
 
 static void push_moe(const CostShape *shape, int layer, CostPass pass, int input, CostOps *ops)
 {
@@ -73,6 +74,8 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
                 : list == cost_ops_head    ? COST_PART_HEAD
                                            : COST_PART_MTP,
                 0, 0, graph);
+    if (list == cost_ops_embedding)
+        cost_push_vision(shape, graph);
 }
 
 /* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "costmodel/layer_list.h"
+#include "costmodel/vision.h"
 #include "spec/moe.h"
 
 bool cost_layer_has_experts(const SpecModel *model, int layer)
@@ -257,6 +258,15 @@ static void add_positions(CostParams *params, const SpecModel *model)
     }
 }
 
+static void add_vision(const SpecModel *model, CostParams *params)
+{
+    const CostParams more = cost_vision_params(model, true, true);
+    params->tensor_sharded += more.tensor_sharded;
+    params->replicated += more.replicated;
+    params->matrices += more.matrices;
+    params->vectors += more.vectors;
+}
+
 CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer)
 {
     CostParams params = {0};
@@ -267,6 +277,7 @@ CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int lay
         for (int stack = 0; stack < (model->encoder_layers > 0 ? 2 : 1); stack++) {
             add_positions(&params, model);
         }
+        add_vision(model, &params);
         return params;
     case COST_PART_LAYER:
         return layer_params(model, layer);

@@ -60,6 +60,9 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
     if (spec->model.encoder_layers > 0)
         return exchange_export_refuse(error, format, "model.encoder_layers", "an encoder",
                                       "give a model without one");
+    if (spec->model.vision.layers > 0)
+        return exchange_export_refuse(error, format, "model.vision", "a vision tower",
+                                      "give the language model alone");
     if (spec->model.moe.run_count > 0 || spec->model.moe.late_layers > 0)
         return exchange_export_refuse(
             error, format, spec->model.moe.run_count > 0 ? "model.moe.by_layer" : "model.moe.late_layers",

@@ -172,6 +172,8 @@ static void write_scenario(const Report *report, GString *out)
                                spec->model.layers - spec->model.encoder_layers);
     else
         g_string_append_printf(model, ", %d layers", spec->model.layers);
+    if (spec->model.vision.layers > 0)
+        g_string_append_printf(model, " behind %d of a vision tower", spec->model.vision.layers);
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;

@@ -67,7 +67,8 @@ typedef struct SpecAdapter {
 typedef struct SpecFreeze {
     bool embedding, head;
     bool router; /* those of all layers with experts */
-    int layers;  /* from the first on */
+    bool vision, projector;
+    int layers; /* from the first on */
 } SpecFreeze;
 
 /* Whether it is asked how much more likely a sequence is than to a reference. */
@@ -78,7 +79,8 @@ static inline bool spec_task_refers(SpecTask task)
 
 static inline bool spec_freezes(const SpecFreeze *freeze)
 {
-    return freeze->embedding || freeze->head || freeze->router || freeze->layers > 0;
+    return freeze->embedding || freeze->head || freeze->router || freeze->layers > 0 || freeze->vision ||
+           freeze->projector;
 }
 
 /* Whether training.adapter.targets takes this name. */

@@ -463,7 +463,7 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_tensor(&check) && spec_check_expert(&check) && spec_check_router(&check) &&
            check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && spec_check_tiles(&check) &&
-           spec_check_batches(&check) && spec_check_adapter(&check) && spec_check_freeze(&check) &&
-           spec_check_lengths(&check) && check_order(&check) && spec_check_pipeline(&check) &&
-           spec_check_measured(&check);
+           spec_check_batches(&check) && spec_check_adapter(&check) && spec_check_vision(&check) &&
+           spec_check_freeze(&check) && spec_check_lengths(&check) && check_order(&check) &&
+           spec_check_pipeline(&check) && spec_check_measured(&check);
 }

@@ -45,6 +45,9 @@ const char *spec_gathers_trained_alone(const SpecParallel *parallel);
 void spec_complete_task(Spec *spec);
 bool spec_check_freeze(const Check *check);
 
+/* spec/check_vision.c: model.vision, training.images. */
+bool spec_check_vision(const Check *check);
+
 /* spec/fields_batches.c: training.batch_schedule. */
 bool spec_check_batches(const Check *check);
 

@@ -12,6 +12,9 @@ static const SpecField freeze_fields[] = {
         SpecFreeze, router, "false", 0,
         "Routers of experts are not trained, as with freeze_moe_router of verl and NeMo-RL. Gradients "
         "pass through them."),
+    SPEC_F_BOOL(SpecFreeze, vision, "false", 0,
+                "The vision tower is not trained, its projector is. It runs forward alone."),
+    SPEC_F_BOOL(SpecFreeze, projector, "false", 0, "The projector behind the vision tower is not trained."),
 };
 SPEC_TABLE(spec_table_freeze, "training.freeze", "Weights that training leaves as they are.", freeze_fields);
 
@@ -23,11 +26,6 @@ bool spec_read_freeze(SpecReadContext *context, const OrrJson *node, void *targe
                               orr_json_type_name(node));
     SpecReadContext inside = *context;
     inside.quiet++;
-    if (orr_json_member(node, "vision") != NULL || orr_json_member(node, "vision_tower") != NULL)
-        return spec_read_fail(
-            context, NULL, error,
-            "knows no vision tower, as no model of ours has one; leave it out, and count an "
-            "image as the tokens that it takes of the sequence");
     return spec_read_table(&inside, &spec_table_freeze, node, target, error);
 }
 
@@ -58,12 +56,18 @@ bool spec_check_freeze(const Check *check)
     if (freeze->router && spec->model.moe.experts == 0)
         return spec_check_fail(check,
                                "training.freeze.router: true, but the model has no experts; leave it out");
+    if ((freeze->vision || freeze->projector) && spec->model.vision.layers == 0)
+        return spec_check_fail(check,
+                               "training.freeze.%s: true, but the model has no vision tower; give "
+                               "model.vision, or leave it out",
+                               freeze->vision ? "vision" : "projector");
     if (freeze->layers > spec->model.layers)
         return spec_check_fail(check, "training.freeze.layers: %d, but the model has %d; give at most these",
                                freeze->layers, spec->model.layers);
     if (spec->model.tied_embeddings && freeze->embedding != freeze->head)
         return spec_check_fail(check, "training.freeze: embedding and head share one table "
                                       "(model.tied_embeddings); freeze both or neither");
-    return !(freeze->embedding && freeze->head && freeze->layers == spec->model.layers) ||
+    const bool sees = spec->model.vision.layers > 0 && !(freeze->vision && freeze->projector);
+    return sees || !(freeze->embedding && freeze->head && freeze->layers == spec->model.layers) ||
            spec_check_fail(check, "training.freeze: nothing is left to train; leave some layers or the head");
 }

@@ -64,6 +64,35 @@ static const SpecField mla_fields[] = {
 };
 static SPEC_TABLE(table_mla, "model.mla", "Multi-head latent attention (DeepSeek-V2).", mla_fields);
 
+static const SpecField vision_fields[] = {
+    SPEC_F_INT(SpecVision, layers, 0, LAYERS_MAX, "0", 0,
+               "Layers of the tower; 0: the model sees no images."),
+    SPEC_F_INT(SpecVision, hidden, 0, 1e6, "0", 0, "Hidden size of the tower."),
+    SPEC_F_INT(SpecVision, heads, 0, 1e5, "0", 0, "Attention heads of the tower; no position is masked."),
+    SPEC_F_INT(SpecVision, ffn_hidden, 0, 1e7, "0", 0, "Hidden size of the tower's MLP."),
+    SPEC_F_BOOL(SpecVision, gated_mlp, "false", 0,
+                "The tower's MLP is gated: three matrices in place of two."),
+    SPEC_F_BOOL(SpecVision, biases, "true", 0,
+                "Linear layers of the tower and of the projector have biases."),
+    SPEC_F_WORD(SpecVision, norm, &spec_words_norm, "\"layernorm\"", 0, "Kind of the tower's normalisation."),
+    SPEC_F_INT(
+        SpecVision, patch_values, 0, 1e7, "0", 0,
+        "Numbers of one patch: colours x its pixels x frames; 14 x 14 pixels of three colours are 588."),
+    SPEC_F_INT(SpecVision, window_patches, 0, COUNT_MAX, "0", 0,
+               "Patches of a window, which alone see each other; 0: all patches of an image do."),
+    SPEC_F_INT(SpecVision, full_every, 0, LAYERS_MAX, "0", 0,
+               "Every n-th layer sees the whole image in place of a window; 0: none."),
+    SPEC_F_INT(SpecVision, merged_patches, 1, 1e4, "1", 0,
+               "Neighbouring patches that the projector joins to one token of the language model."),
+    SPEC_F_BOOL(SpecVision, projector_norm, "false", 0, "A normalisation lies before the projector."),
+    SPEC_F_INT(SpecVision, projector_hidden, 0, 1e7, "0", 0,
+               "Hidden size of a projector of two linear layers; 0: it is one linear layer."),
+};
+static SPEC_TABLE(table_vision, "model.vision",
+                  "A vision tower before the language model: patches of images, transformer layers, and a "
+                  "projector to tokens.",
+                  vision_fields);
+
 /* A number, or a list of layers: then `target` is the member before which the struct lies. */
 static bool read_layers(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
@@ -154,6 +183,8 @@ static const SpecField model_fields[] = {
                   "Mixture of experts; absent: a dense model."),
     SPEC_F_OBJECT(SpecModel, mla, table_mla, SPEC_FIELD_DERIVED,
                   "Multi-head latent attention; absent: none."),
+    SPEC_F_OBJECT(SpecModel, vision, table_vision, SPEC_FIELD_DERIVED,
+                  "A vision tower, which runs before the first layer; absent: none."),
 };
 SPEC_TABLE(spec_table_model, "model",
            "The model: a transformer that is a decoder, an encoder or both, or a list of layers.",

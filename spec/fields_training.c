@@ -210,6 +210,15 @@ static bool read_router(SpecReadContext *context, const OrrJson *node, void *tar
 #define FRAMEWORK_DTYPE_SCHEMA                                                                               \
     "{\"enum\":[\"fp32\",\"tf32\",\"fp16\",\"bf16\",\"fp8\",\"fp4\",\"framework\",\"auto\"]}"
 
+static const SpecField images_fields[] = {
+    SPEC_F_DOUBLE(
+        SpecImages, per_sequence, ORR_UNIT_NONE, 0, 1e6, "0", 0,
+        "Images of a sequence on average; their tokens are part of sequence_length. 0: texts alone."),
+    SPEC_F_INT(SpecImages, patches, 0, 1e9, "0", 0,
+               "Patches of an image: 576 of 336 x 336 pixels, where a patch has 14 x 14."),
+};
+static SPEC_TABLE(table_images, "training.images", "What the model's vision tower looks at.", images_fields);
+
 static const SpecField training_fields[] = {
     SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
                "Tokens of one sequence; of a model with an encoder, of the decoder's."),
@@ -293,6 +302,8 @@ static const SpecField training_fields[] = {
     SPEC_F_CUSTOM(SpecTraining, freeze, spec_read_freeze, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
                   &spec_table_freeze,
                   "Weights that training leaves as they are: no gradient, no optimizer state, no reduction."),
+    SPEC_F_OBJECT(SpecTraining, images, table_images, SPEC_FIELD_DERIVED,
+                  "Images of the sequences, for a model with a vision tower; absent: none."),
     SPEC_F_CUSTOM(SpecTraining, lengths, spec_read_lengths, NULL, SPEC_FIELD_DERIVED, "an object", NULL,
                   &spec_table_lengths,
                   "How long the texts are, and whether they are packed or padded; without it every position "

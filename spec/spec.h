@@ -68,6 +68,20 @@ typedef struct SpecMla {
     int v_head_dim;
 } SpecMla;
 
+/* A tower before the language model: patches of images, layers of its own, and a projector that makes tokens of them. */
+typedef struct SpecVision {
+    int layers; /* 0: none */
+    int hidden, heads, ffn_hidden;
+    bool gated_mlp, biases;
+    SpecNorm norm;
+    int patch_values;     /* numbers of one patch: colours x pixels x frames */
+    int window_patches;   /* patches that see each other; 0: all of an image */
+    int full_every;       /* ... but in every n-th layer all of it; 0: in none */
+    int merged_patches;   /* of which the projector makes one token */
+    bool projector_norm;  /* before patches are merged */
+    int projector_hidden; /* 0: one linear layer */
+} SpecVision;
+
 /* A network that is no transformer: its layers in forward order, of one sample. spec/layer_list.h reads the text. */
 typedef struct SpecLayerList {
     const char *
@@ -103,6 +117,7 @@ typedef struct SpecModel {
     double sample_spread_frac;   /* list: standard deviation of a sample's time over its mean */
     SpecMoe moe;
     SpecMla mla;
+    SpecVision vision;
 } SpecModel;
 
 /* --- hardware --- */
@@ -203,6 +218,12 @@ typedef struct SpecRouter {
     float histogram[SPEC_MAX_EXPERTS]; /* shares in any unit, in expert order */
 } SpecRouter;
 
+/* What a model's vision tower looks at. */
+typedef struct SpecImages {
+    double per_sequence; /* on average; 0: texts alone */
+    int patches;         /* of an image */
+} SpecImages;
+
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
     int micro_batch_preferred;   /* of a framework's recipe, where micro_batch is "auto"; 0: none */
@@ -230,6 +251,7 @@ typedef struct SpecTraining {
     SpecTask task;
     SpecAdapter adapter;
     SpecFreeze freeze;
+    SpecImages images;
     SpecReference reference; /* of preference pairs */
 } SpecTraining;
 
