@@ -6,43 +6,13 @@
 #include "costmodel/activations.h"
 #include "costmodel/encoder.h"
 
-/* What a checkpointed region returns stays for its reader: attention's output. The residual behind attention stands for the
- * product that it becomes, which per-op recomputation keeps and a compiler, whose backward reads none, does not. */
-static bool stays(const Spec *spec, const CostOps *forward, const CostTensor *tensor)
-{
-    const CostModule module = forward->op[tensor->written_by].module;
-    if (spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP) {
-        return module == COST_MODULE_RESIDUAL && !spec->execution.compiled;
-    }
-    return module == COST_MODULE_ATTENTION_CORE && forward->op[tensor->kept_by].module != module;
-}
-
-/* What stands between attention and MLP: the second half's input. Its residual writes it, and another op reads it again. */
-static bool is_between(const CostOps *forward, const CostTensor *tensor)
-{
-    return tensor->written_by != COST_OUTSIDE &&
-           forward->op[tensor->written_by].module == COST_MODULE_RESIDUAL &&
-           forward->op[tensor->kept_by].module != COST_MODULE_RESIDUAL;
-}
-
 /* Ops of the first half, which runs again apart from the others; all where a layer has no halves. */
 static int first_half(const Spec *spec, const CostOps *forward)
 {
     for (int i = 0; spec->training.recompute.halves && i < forward->kept_count; i++)
-        if (is_between(forward, &forward->kept[i]))
+        if (cost_stands_between(forward, &forward->kept[i]))
             return forward->kept[i].written_by;
     return forward->count;
-}
-
-bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
-                       CostRecomputeExtent extent)
-{
-    if (tensor->written_by == COST_OUTSIDE || extent != COST_RECOMPUTE_OP_SOME) {
-        return tensor->written_by != COST_OUTSIDE && extent == COST_RECOMPUTE_OP_ALL &&
-               !(spec->training.recompute.halves && is_between(forward, tensor));
-    }
-    return !stays(spec, forward, tensor) &&
-           cost_recomputes_product(spec, forward, tensor->written_by, tensor->product);
 }
 
 /* Most of a list beside what is kept. */

@@ -21,6 +21,8 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
 /* Whether recomputation makes a kept tensor of the forward list again, so that it need not stay. */
 bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
                        CostRecomputeExtent extent);
+/* Whether it is the second half's input, behind attention. */
+bool cost_stands_between(const CostOps *forward, const CostTensor *tensor);
 
 /* Ranks that a layer's input is divided over while it waits for its recomputation (training.recompute.partitioned), 1 where
  * nothing is or sequence parallelism has done so; and bytes of a kept tensor on one of them.

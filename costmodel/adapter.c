@@ -5,7 +5,6 @@
 
 #include "costmodel/adapter_internal.h"
 #include "costmodel/states.h"
-#include "costmodel/vision.h"
 
 static const CostLinear linears[] = {
     {"qkv", {SPEC_TARGET_Q, SPEC_TARGET_K, SPEC_TARGET_V}, COST_CUT_OUTPUTS, COST_MLP_NONE},

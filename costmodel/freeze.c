@@ -1,8 +1,6 @@
 /* costmodel/freeze.c - see freeze.h. */
 #include "costmodel/freeze.h"
 
-#include "costmodel/vision.h"
-
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer)
 {
     const SpecFreeze *freeze = &spec->training.freeze;
@@ -16,6 +14,16 @@ bool cost_part_saved(const Spec *spec, CostModelPart piece)
     const unsigned saved = spec->training.adapter.given ? spec->training.adapter.saved : 0;
     return (piece == COST_PART_EMBEDDING && (saved & SPEC_SAVED_EMBEDDING) != 0) ||
            (piece == COST_PART_HEAD && (saved & SPEC_SAVED_HEAD) != 0);
+}
+
+bool cost_tower_trained(const Spec *spec)
+{
+    return spec->model.vision.layers > 0 && !spec->training.adapter.given && !spec->training.freeze.vision;
+}
+
+bool cost_projector_trained(const Spec *spec)
+{
+    return spec->model.vision.layers > 0 && !spec->training.adapter.given && !spec->training.freeze.projector;
 }
 
 bool cost_part_stops(const Spec *spec, CostModelPart piece, int layer, int layer_in_stage)

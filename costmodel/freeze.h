@@ -11,6 +11,10 @@
 bool cost_part_saved(const Spec *spec, CostModelPart piece);
 bool cost_part_frozen(const Spec *spec, CostModelPart piece, int layer);
 
+/* Whether a gradient trains the vision tower, and its projector; adapters leave both as they are. */
+bool cost_tower_trained(const Spec *spec);
+bool cost_projector_trained(const Spec *spec);
+
 /* Whether no gradient reaches it besides: it and all before it are frozen. It has no backward, and keeps nothing. ZeRO-3
  * gathers its units for the forward alone: hooks before a backward hang on outputs that require a gradient. Stages behind
  * the first receive into tensors that require one: their frozen layers run a backward, whose result is sent on, and a

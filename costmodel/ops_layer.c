@@ -4,7 +4,6 @@
 #include "costmodel/ops.h"
 #include "costmodel/states.h"
 #include "costmodel/params.h"
-#include "costmodel/vision.h"
 
 static void push_moe(const CostShape *shape, int layer, CostPass pass, int input, CostOps *ops)
 {
@@ -47,35 +46,6 @@ void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *o
         push_blocks(shape, layer, pass, ops);
     }
     cost_push_recipe_ops(shape, pass, first, ops);
-}
-
-void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)
-{
-    cost_graph_layer_in(shape, layer, layer, graph);
-}
-
-void cost_graph_layer_in(const CostShape *shape, int layer, int layer_in_stage, CostGraph *graph)
-{
-    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        graph->pass[pass].count = graph->pass[pass].kept_count = 0;
-        cost_ops_layer(shape, layer, (CostPass)pass, &graph->pass[pass]);
-    }
-    cost_freeze(shape, COST_PART_LAYER, layer, layer_in_stage, graph);
-}
-
-void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
-{
-    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        graph->pass[pass].count = graph->pass[pass].kept_count = 0;
-        list(shape, (CostPass)pass, &graph->pass[pass]);
-    }
-    cost_freeze(shape,
-                list == cost_ops_embedding ? COST_PART_EMBEDDING
-                : list == cost_ops_head    ? COST_PART_HEAD
-                                           : COST_PART_MTP,
-                0, 0, graph);
-    if (list == cost_ops_embedding)
-        cost_push_vision(shape, graph);
 }
 
 /* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.

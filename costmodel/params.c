@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 #include "costmodel/layer_list.h"
-#include "costmodel/vision.h"
 #include "spec/moe.h"
 
 bool cost_layer_has_experts(const SpecModel *model, int layer)
@@ -256,6 +255,69 @@ static void add_positions(CostParams *params, const SpecModel *model)
     if (model->embedding_norm) {
         add_norm(params, model, model->hidden);
     }
+}
+
+/* The tower as a model of its own. */
+SpecModel cost_tower_model(const SpecModel *model)
+{
+    const SpecVision *vision = &model->vision;
+    return (SpecModel){.layers = vision->layers,
+                       .decoder_layers = vision->layers,
+                       .hidden = vision->hidden,
+                       .heads = vision->heads,
+                       .kv_heads = vision->heads,
+                       .head_dim = vision->hidden / vision->heads,
+                       .ffn_hidden = vision->ffn_hidden,
+                       .gated_mlp = vision->gated_mlp,
+                       .vocab = 1,
+                       .norm = vision->norm,
+                       .biases = vision->biases ? SPEC_BIASES_ALL : SPEC_BIASES_NONE,
+                       .position = SPEC_POSITION_NONE,
+                       .max_positions = 1,
+                       .attention_window_every = 1,
+                       .time_frac = 1,
+                       .moe = {.layer_step = 1}};
+}
+
+static void add_linear(const SpecVision *vision, double in, double out, CostParams *params)
+{
+    const int biases = vision->biases ? 1 : 0;
+    params->replicated += in * out + biases * out;
+    params->matrices += 1 + biases;
+    params->vectors += biases;
+}
+
+static void add_projector(const SpecModel *model, CostParams *params)
+{
+    const SpecVision *vision = &model->vision;
+    const double joined = (double)vision->merged_patches * vision->hidden;
+    const int vectors = !vision->projector_norm || vision->norm == SPEC_NORM_NONE ? 0
+                        : vision->norm == SPEC_NORM_LAYERNORM                     ? 2
+                                                                                  : 1;
+    params->replicated += (double)vectors * vision->hidden;
+    params->matrices += vectors;
+    params->vectors += vectors;
+    if (vision->projector_hidden > 0)
+        add_linear(vision, joined, vision->projector_hidden, params);
+    add_linear(vision, vision->projector_hidden > 0 ? vision->projector_hidden : joined, model->hidden,
+               params);
+}
+
+CostParams cost_vision_params(const SpecModel *model, bool tower, bool projector)
+{
+    const SpecVision *vision = &model->vision;
+    CostParams params = {0};
+    if (vision->layers > 0 && tower) {
+        const SpecModel own = cost_tower_model(model);
+        const CostParams layer = layer_params(&own, 0);
+        params.tensor_sharded = vision->layers * layer.tensor_sharded;
+        params.replicated = vision->layers * layer.replicated + (double)vision->patch_values * vision->hidden;
+        params.matrices = vision->layers * layer.matrices + 1;
+        params.vectors = vision->layers * layer.vectors;
+    }
+    if (vision->layers > 0 && projector)
+        add_projector(model, &params);
+    return params;
 }
 
 static void add_vision(const SpecModel *model, CostParams *params)

@@ -28,6 +28,10 @@ typedef enum {
  * tied model counts no matrix. */
 CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer);
 
+/* Parameters of the vision tower, of its projector, or of both; zeros without one. The tower as a model of its own. */
+CostParams cost_vision_params(const SpecModel *model, bool tower, bool projector);
+SpecModel cost_tower_model(const SpecModel *model);
+
 /* The router of a layer with experts, of which every rank has all; zeros: it has none. */
 CostParams cost_router_params(const SpecModel *model, int layer);
 

@@ -1,4 +1,5 @@
 /* costmodel/recompute.c - what recomputation runs again: how much of a layer, and which ops of its forward. See pass.h. */
+#include "costmodel/activations.h"
 #include "costmodel/pass.h"
 
 int cost_recompute_run(const SpecRecompute *recompute, int from, int layers, CostRecomputeExtent *ret_extent)
@@ -206,4 +207,34 @@ void cost_again_ops(const Spec *spec, const CostOps *forward, CostRecomputeExten
             keep_products(spec, forward, i, &ret_ops->op[i]);
         }
     }
+}
+
+/* What a checkpointed region returns stays for its reader: attention's output. The residual behind attention stands for the
+ * product that it becomes, which per-op recomputation keeps and a compiler, whose backward reads none, does not. */
+static bool stays(const Spec *spec, const CostOps *forward, const CostTensor *tensor)
+{
+    const CostModule module = forward->op[tensor->written_by].module;
+    if (spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP) {
+        return module == COST_MODULE_RESIDUAL && !spec->execution.compiled;
+    }
+    return module == COST_MODULE_ATTENTION_CORE && forward->op[tensor->kept_by].module != module;
+}
+
+/* What stands between attention and MLP: the second half's input. Its residual writes it, and another op reads it again. */
+bool cost_stands_between(const CostOps *forward, const CostTensor *tensor)
+{
+    return tensor->written_by != COST_OUTSIDE &&
+           forward->op[tensor->written_by].module == COST_MODULE_RESIDUAL &&
+           forward->op[tensor->kept_by].module != COST_MODULE_RESIDUAL;
+}
+
+bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
+                       CostRecomputeExtent extent)
+{
+    if (tensor->written_by == COST_OUTSIDE || extent != COST_RECOMPUTE_OP_SOME) {
+        return tensor->written_by != COST_OUTSIDE && extent == COST_RECOMPUTE_OP_ALL &&
+               !(spec->training.recompute.halves && cost_stands_between(forward, tensor));
+    }
+    return !stays(spec, forward, tensor) &&
+           cost_recomputes_product(spec, forward, tensor->written_by, tensor->product);
 }

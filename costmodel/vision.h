@@ -17,13 +17,6 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* Parameters of the tower, of the projector, or of both; zeros without one. */
-CostParams cost_vision_params(const SpecModel *model, bool tower, bool projector);
-
-/* Whether a gradient trains either; adapters leave both as they are. */
-bool cost_tower_trained(const Spec *spec);
-bool cost_projector_trained(const Spec *spec);
-
 /* Behind the embedding's ops: those of the tower and of the projector for the images of a micro-batch; nothing without images.
  */
 void cost_push_vision(const CostShape *shape, CostGraph *graph);
