@@ -15,12 +15,11 @@ static Block *block_at(const CostCaching *caching, int index)
     return &g_array_index(caching->blocks, Block, index);
 }
 
-void cost_caching_init(CostCaching *caching, int64_t most_bytes)
+void cost_caching_init(CostCaching *caching)
 {
     *caching = (CostCaching){.blocks = g_array_new(FALSE, FALSE, sizeof(Block)),
                              .free_list = g_array_new(FALSE, FALSE, sizeof(int)),
-                             .spare = -1,
-                             .most_bytes = most_bytes};
+                             .spare = -1};
 }
 
 void cost_caching_clear(CostCaching *caching)
@@ -74,26 +73,10 @@ static void unlist_block(CostCaching *caching, int index)
     g_array_remove_index(caching->free_list, place_of(caching, block_at(caching, index)->bytes, index));
 }
 
-/* Segments without a tensor go back to the GPU. */
-static void return_segments(CostCaching *caching)
-{
-    for (guint i = caching->free_list->len; i-- > 0;) {
-        const int index = g_array_index(caching->free_list, int, i);
-        const Block *block = block_at(caching, index);
-        if (block->before >= 0 || block->behind >= 0)
-            continue;
-        caching->reserved_bytes -= block->bytes;
-        g_array_remove_index(caching->free_list, i);
-        forget_block(caching, index);
-    }
-}
-
 static int new_segment(CostCaching *caching, int64_t bytes)
 {
     const int64_t segment =
         bytes < LARGE_REQUEST ? SMALL_SEGMENT : (bytes + LARGE_UNIT - 1) / LARGE_UNIT * LARGE_UNIT;
-    if (caching->most_bytes > 0 && caching->reserved_bytes + segment > caching->most_bytes)
-        return_segments(caching);
     caching->reserved_bytes += segment;
     caching->peak_reserved_bytes = MAX(caching->peak_reserved_bytes, caching->reserved_bytes);
     return new_block(caching, (Block){.bytes = segment, .before = -1, .behind = -1});

@@ -6,16 +6,18 @@
 #include <string.h>
 
 #include "base/draws.h"
+#include "base/memo.h"
 #include "costmodel/activations.h"
 #include "costmodel/caching.h"
 #include "costmodel/freeze.h"
 #include "costmodel/lengths.h"
 
 enum {
-    ORDERS = 5,            /* of which the median is taken */
-    MOST_REQUESTS = 12000, /* of an order; micro-batches follow from it */
+    MOST_GROUPS = 8,      /* of layers, each of which makes what one does and keeps what all of it do */
+    ORDERS = 5,           /* of which the median is taken */
+    MOST_REQUESTS = 6000, /* of an order; micro-batches follow from it */
     LEAST_BATCHES = 24,
-    MOST_BATCHES = 192,
+    MOST_BATCHES = 128,
     MOST_TENSORS = COST_MAX_OPS + COST_MAX_TENSORS,
     LOSS_TENSORS = 8,
 };
@@ -29,7 +31,8 @@ typedef struct Made {
 
 /* What a micro-batch makes on this rank. */
 typedef struct Batch {
-    int layers;
+    int groups, texts;
+    double layers_each;     /* of a group */
     bool again, head;       /* layers run again from their inputs */
     double input_bytes;     /* of a layer */
     Made forward, backward; /* of a layer */
@@ -108,7 +111,9 @@ static void list_batch(const CostShape *shape, int layers, bool head, Batch *bat
     const int layer = shape->spec->model.layers - 1;
     memset(batch, 0, sizeof *batch);
     cost_graph_layer(shape, layer, graph);
-    batch->layers = layers;
+    batch->groups = MIN(layers, MOST_GROUPS);
+    batch->layers_each = (double)layers / MAX(batch->groups, 1);
+    batch->texts = shape->spec->training.micro_batch;
     batch->head = head;
     batch->again = cost_layer_extent(shape->spec, layer, layer) == COST_RECOMPUTE_OP_ALL;
     batch->input_bytes = shape->part_tokens * shape->hidden * shape->stream_bytes;
@@ -134,11 +139,11 @@ static int take(Walk *walk, double bytes)
 }
 
 /* Makes them in turn; results that nothing keeps go when the op behind their reader has made its own. */
-static void run_list(Walk *walk, const Made *made, bool keeps)
+static void run_list(Walk *walk, const Made *made, bool keeps, double times)
 {
     int passing[2] = {-1, -1};
     for (int i = 0; i < made->count; i++) {
-        const int block = take(walk, made->bytes[i]);
+        const int block = take(walk, made->bytes[i] * (keeps && made->kept[i] ? times : 1));
         if (keeps && made->kept[i]) {
             g_array_append_val(walk->held, block);
             continue;
@@ -183,20 +188,20 @@ static void run_loss(Walk *walk, const Batch *batch)
 
 static void run_batch(Walk *walk, const Batch *batch)
 {
-    g_autofree guint *starts = g_new(guint, batch->layers + 1);
-    for (int i = 0; i < batch->layers; i++) {
+    g_autofree guint *starts = g_new(guint, batch->groups + 1);
+    for (int i = 0; i < batch->groups; i++) {
         starts[i] = walk->held->len;
-        const int input = take(walk, batch->input_bytes);
+        const int input = take(walk, batch->input_bytes * batch->layers_each);
         g_array_append_val(walk->held, input);
-        run_list(walk, &batch->forward, !batch->again);
+        run_list(walk, &batch->forward, !batch->again, batch->layers_each);
     }
     if (batch->head)
         run_loss(walk, batch);
     int gradient = take(walk, batch->input_bytes);
-    for (int i = batch->layers; i-- > 0;) {
+    for (int i = batch->groups; i-- > 0;) {
         if (batch->again)
-            run_list(walk, &batch->forward, true);
-        run_list(walk, &batch->backward, false);
+            run_list(walk, &batch->forward, true, 1);
+        run_list(walk, &batch->backward, false, 1);
         const int next = take(walk, batch->input_bytes);
         cost_caching_give(walk->caching, gradient);
         gradient = next;
@@ -219,30 +224,67 @@ static double draw_longest(const OrrLengths *lengths, int texts, OrrDraws *draws
     return longest;
 }
 
-static double stranded_in_order(const Batch *batch, const OrrLengths *lengths, int texts, double mean,
-                                int64_t room_bytes, uint64_t order)
+/* Beyond tensors, and tensors, at their most. */
+typedef struct Most {
+    double stranded_bytes, used_bytes;
+} Most;
+
+static Most run_order(const Batch *batch, const OrrLengths *lengths, double mean, uint64_t order)
 {
     CostCaching caching;
     OrrDraws draws = orr_draws(order, 0);
-    cost_caching_init(&caching, room_bytes);
+    cost_caching_init(&caching);
     Walk walk = {.caching = &caching, .held = g_array_new(FALSE, FALSE, sizeof(int))};
     int64_t most = MOST_BATCHES;
     for (int64_t i = 0; i < most; i++) {
-        walk.longer = draw_longest(lengths, texts, &draws) / mean;
+        walk.longer = draw_longest(lengths, batch->texts, &draws) / mean;
         run_batch(&walk, batch);
         if (i == 0)
             most = CLAMP(MOST_REQUESTS / MAX(walk.requests, 1), LEAST_BATCHES, MOST_BATCHES);
     }
-    const double stranded = (double)(caching.peak_reserved_bytes - caching.peak_used_bytes);
+    const Most found = {(double)(caching.peak_reserved_bytes - caching.peak_used_bytes),
+                        (double)caching.peak_used_bytes};
     g_array_free(walk.held, TRUE);
     cost_caching_clear(&caching);
-    return stranded;
+    return found;
 }
 
 static int by_bytes(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
+    const double x = ((const Most *)a)->stranded_bytes, y = ((const Most *)b)->stranded_bytes;
     return (x > y) - (x < y);
+}
+
+static uint64_t mixed(const void *data, gsize bytes, uint64_t sum)
+{
+    for (gsize i = 0; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, (const char *)data + i, sizeof word);
+        sum = orr_mix(sum ^ word);
+    }
+    return sum;
+}
+
+/* Of a search many points ask the same: kept by what a micro-batch makes and how long texts are. */
+static Most median_order(const Batch *batch, const OrrLengths *lengths, double mean)
+{
+    typedef struct Key {
+        uint64_t batch, lengths, again, mean;
+    } Key;
+    static OrrMemo memo = ORR_MEMO(Key, Most, 256);
+    Key key = {mixed(batch, sizeof *batch, 1), mixed(lengths, sizeof *lengths, 2),
+               mixed(batch, sizeof *batch, 3), 0};
+    bool known = false;
+    memcpy(&key.mean, &mean, sizeof mean);
+    Most *place = orr_memo_place(&memo, &key, &known);
+    if (!known) {
+        Most each[ORDERS];
+        for (int i = 0; i < ORDERS; i++)
+            each[i] = run_order(batch, lengths, mean, (uint64_t)i + 1);
+        qsort(each, ORDERS, sizeof each[0], by_bytes);
+        *place = each[ORDERS / 2];
+    }
+    return *place;
 }
 
 double cost_lengths_stranded_bytes(const CostShape *shape, int layers, bool head, double room_bytes)
@@ -253,15 +295,13 @@ double cost_lengths_stranded_bytes(const CostShape *shape, int layers, bool head
     if (!given->given || given->packed || spec->execution.compiled || spec->model.list.text != NULL ||
         spec->execution.framework.allocator.expandable_segments)
         return 0;
+    memset(&lengths, 0, sizeof lengths);
     spec_lengths(given, spec->training.sequence_length, &lengths);
     if (lengths.count < 2 || spec->training.micro_batch < 1)
         return 0;
     g_autofree Batch *batch = g_new(Batch, 1);
     list_batch(shape, layers, head, batch);
-    double each[ORDERS];
-    for (int i = 0; i < ORDERS; i++)
-        each[i] = stranded_in_order(batch, &lengths, spec->training.micro_batch, shape->sequence,
-                                    (int64_t)fmax(room_bytes, 1), (uint64_t)i + 1);
-    qsort(each, ORDERS, sizeof each[0], by_bytes);
-    return each[ORDERS / 2];
+    const Most most = median_order(batch, &lengths, shape->sequence);
+    /* a GPU without room has its segments given back */
+    return fmax(0, fmin(most.stranded_bytes, room_bytes - most.used_bytes));
 }

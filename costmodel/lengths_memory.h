@@ -8,7 +8,7 @@
  * `head`; the median of several orders of texts. 0 where texts are packed or of one length, for compiled models, whose
  * shapes are few, and where segments expand. `room_bytes`: of the GPU beside what lies there for the whole run.
  * Each micro-batch makes and drops every op's result, what is kept, and the loss's logits, in the caching allocator
- * (caching.h). Ignored: requests up to 1 MiB; several micro-batches in flight; that scores of unfused attention grow with
+ * (caching.h). Ignored: requests up to 1 MiB; several micro-batches in flight; layers in at most 8 groups; that scores of unfused attention grow with
  * the square; streams besides. */
 double cost_lengths_stranded_bytes(const CostShape *shape, int layers, bool head, double room_bytes);
 

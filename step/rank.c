@@ -102,9 +102,10 @@ static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
 }
 
 /* Gradients that the backward of one chunk makes fill up as its activations leave, from the last segment to the first: what they
- * take beyond those at most. Shards stay for the optimizer, whose kernels need room of their own, and no pass's beside it.
+ * take beyond those at most. Shards stay for the optimizer, whose kernels need room of their own, and no pass's beside it:
+ * what that is beyond, in *ret_optimizer_bytes.
  * Ignored: that room where a pipeline has several ranks, which hold several micro-batches before. */
-static double passing_gradients_bytes(const Step *step, int rank)
+static double passing_gradients_bytes(const Step *step, int rank, double *ret_optimizer_bytes)
 {
     const SimPlan *plan = step->plan;
     const Spec *spec = step->spec;
@@ -114,6 +115,7 @@ static double passing_gradients_bytes(const Step *step, int rank)
     const double expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
     const double temp = plan->shape.ranks == 1 ? spec->execution.framework.optimizer.optimizer_temp_bytes : 0;
     double most = 0;
+    *ret_optimizer_bytes = 0;
     for (int chunk = 0; each + temp > 0 && chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
@@ -127,8 +129,9 @@ static double passing_gradients_bytes(const Step *step, int rank)
             passes = fmax(passes, (double)segment->backward_temp_bytes);
             most = fmax(most, each > 0 ? beyond : 0);
         }
-        most = fmax(most, temp > 0 ? beyond + temp * all - passes : 0);
+        *ret_optimizer_bytes = fmax(*ret_optimizer_bytes, temp > 0 ? beyond + temp * all - passes : 0);
     }
+    *ret_optimizer_bytes = fmax(0, *ret_optimizer_bytes - most);
     return most;
 }
 
@@ -256,11 +259,13 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_WEIGHTS] =
         step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params) +
                    cost_held_bytes(spec, &params.frozen) + cost_held_bytes(spec, &params.reference));
+    double optimizer_bytes;
     out->static_bytes[SIM_MEM_GRADIENTS] =
-        step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
+        step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank, &optimizer_bytes));
     out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);
     out->moments_bytes = step_bytes(states.moments_bytes);
     fill_workspace(step, rank, out);
+    out->static_bytes[SIM_MEM_WORKSPACE] += step_bytes(optimizer_bytes);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
     fill_compression(step, params.weights.dense, out);

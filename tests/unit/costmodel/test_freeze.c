@@ -36,6 +36,31 @@ static Report ask(const char *freeze, OrrArena *arena, Spec *spec)
     return ask_sharded(freeze, "2", arena, spec);
 }
 
+/* What AdamW's kernels hold beside its states is workspace, no gradient of what is frozen: a short step peaks there. */
+static void test_optimizer_room(void)
+{
+    static const char TEXT[] = "{\"model\":\"llama3-8b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},"
+                               "\"training\":{\"sequence_length\":512,\"global_batch\":64,\"micro_batch\":1,"
+                               "\"freeze\":{\"layers\":8}},\"parallel\":{\"data\":8,\"zero\":1},"
+                               "\"execution\":{\"framework\":\"pytorch-fsdp2\"}}";
+    static const ReportOptions checked = {.check = true};
+    GError *error = NULL;
+    OrrArena *arena = orr_arena_new();
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    Report report;
+    OrrJsonDoc *doc = orr_json_parse(TEXT, strlen(TEXT), "test", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "test", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(spec, NULL, &checked, arena, &report, &error);
+    g_assert_no_error(error);
+    const int64_t *held = report.plan.ranks[0].static_bytes;
+    g_assert_cmpfloat((double)held[SIM_MEM_WORKSPACE], >, 1e9);
+    g_assert_cmpfloat((double)held[SIM_MEM_GRADIENTS], <=, 4 * cost_trained_parameters(spec) + 64);
+    orr_json_free(doc);
+    orr_arena_free(arena);
+}
+
 /* Nothing frozen is what no freeze is; more of it is never slower and never larger. */
 static void test_ladder(void)
 {
@@ -211,6 +236,7 @@ int main(int argc, char **argv)
     g_test_add_func("/freeze/passes", test_passes);
     g_test_add_func("/freeze/stages", test_stages);
     g_test_add_func("/freeze/gathers", test_gathers);
+    g_test_add_func("/freeze/optimizer-room", test_optimizer_room);
     g_test_add_func("/freeze/router", test_router);
     return g_test_run();
 }
