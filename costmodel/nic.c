@@ -45,11 +45,15 @@ CostNic cost_nic(const SpecCluster *cluster, const SpecCollectiveModel *across, 
     const SpecAccelerator *gpu = &cluster->accelerator;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
-    const double crowd = MAX(sharers, 1) * (crowding > 0 ? crowding : 1);
-    double alone = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * across->nic_frac;
-    if (cluster->network.host_copies)
-        alone = MIN(alone, cost_host_copy_bytes_per_s(cluster));
-    alone /= crowd;
+    const double line = nic > 0 ? nic : gpu->host_link_bytes_per_s;
+    double alone = line * across->nic_frac, crowd = crowding > 0 ? crowding : 1;
+    if (cluster->network
+            .host_copies) { /* crowds are of the line, and part of them wait for the host anyway */
+        const double host = cost_host_copy_bytes_per_s(cluster);
+        alone = MIN(alone, host);
+        crowd = fmax(1, crowd / fmax(1, line / host));
+    }
+    alone /= MAX(sharers, 1) * crowd;
     const double grown = alone / (1 + across->net_congestion_frac * log2(MAX(nodes / 2.0, 1)));
     return (CostNic){alone, crosses_hashed(cluster, nodes) ? MIN(grown, HASHED_FRAC * alone) : grown};
 }

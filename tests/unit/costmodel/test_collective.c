@@ -79,6 +79,30 @@ static void test_host_copies(void)
            seconds(&slow, COST_ALL_GATHER, bytes, across), 1e-3);
 }
 
+/* A crowd is of the card's line: what waits for the host as long by itself waits no longer for a crowd of that size, and a
+ * faster card, whose crowd grows with it, is never slower. */
+static void test_host_copies_crowded(void)
+{
+    SpecCluster copied = cluster();
+    copied.accelerator.host_link_bytes_per_s = 31.5e9;
+    copied.network.host_copies = true;
+    const double line = copied.scale_out_bytes_per_s_per_gpu, bytes = 4e9;
+    CostGroup alone = GROUP(8, 1, 1), same = alone, twice = alone;
+    same.out_crowding = line / 16e9;
+    twice.out_crowding = 2 * line / 16e9;
+    const double base = seconds(&copied, COST_ALL_GATHER, bytes, alone);
+    within(seconds(&copied, COST_ALL_GATHER, bytes, same), base, 1e-9);
+    within(seconds(&copied, COST_ALL_GATHER, bytes, twice), 2 * base, 0.02);
+    for (double times = 1.5; times < 9; times *= 1.5) {
+        SpecCluster faster = copied;
+        CostGroup crowded = alone;
+        faster.scale_out_bytes_per_s_per_gpu = line * times;
+        crowded.out_crowding = twice.out_crowding * times;
+        g_assert_cmpfloat(seconds(&faster, COST_ALL_GATHER, bytes, crowded), <=,
+                          seconds(&copied, COST_ALL_GATHER, bytes, twice) * (1 + 1e-9));
+    }
+}
+
 /* Nor does NCCL use LL128 between nodes then, as where the machine has none; inside a node it does. */
 static void test_host_copies_without_ll128(void)
 {
@@ -365,6 +389,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/collective/longer-takes-longer", test_longer_takes_longer);
     g_test_add_func("/collective/host-copies", test_host_copies);
+    g_test_add_func("/collective/host-copies-crowded", test_host_copies_crowded);
     g_test_add_func("/collective/host-copies-without-ll128", test_host_copies_without_ll128);
     g_test_add_func("/collective/better-links", test_better_links);
     g_test_add_func("/collective/alone", test_alone);
