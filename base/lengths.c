@@ -68,7 +68,9 @@ bool orr_lengths_log_normal_below(double mean, double log_sd, double most, OrrLe
 
 bool orr_lengths_drop(OrrLengths *lengths, double most)
 {
-    while (lengths->count > 0 && lengths->tokens[lengths->count - 1] > most)
+    if (lengths->tokens[0] > most)
+        return false;
+    while (lengths->tokens[lengths->count - 1] > most)
         lengths->count--;
     return make_whole(lengths);
 }

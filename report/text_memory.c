@@ -261,9 +261,11 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
 static void write_unlike_texts(const Report *report, const ReportStage *fullest, GString *out)
 {
     const SpecLengths *lengths = &report->spec->training.lengths;
-    const double stranded = (double)report->plan.ranks[fullest->stage].stranded_bytes;
     char bytes[ORR_TEXT_SIZE];
-    if (!lengths->given || lengths->packed || stranded < fullest->reserved_bytes / 10)
+    if (!lengths->given || lengths->packed)
+        return;
+    const double stranded = (double)report->plan.ranks[fullest->stage].stranded_bytes;
+    if (stranded < fullest->reserved_bytes / 10)
         return;
     g_autofree char *line =
         g_strdup_printf("  Texts of many lengths leave %s of cached blocks that fit no other text; "
