@@ -47,7 +47,7 @@ static const SpecField attention_fields[] = {
                   "results count as moved once."),
     SPEC_F_CUSTOM_SOURCE("The benchmark that measured the kernels."),
 };
-static SPEC_TABLE(attention_table, "framework.engine.decode_attention",
+static SPEC_TABLE(attention_table, "framework.engine.kv_reads",
                   "What the kernels of decode attention reach.", attention_fields);
 
 /* A list of entries of `size` bytes into `kernels`, and how many. */
@@ -162,7 +162,7 @@ static const SpecField engine_fields[] = {
      .table = &expert_table,
      .help = "What the kernels of a layer's experts reach, by format and generation of GPUs. A model that no "
              "entry fits is priced as grouped products and the kernels around them."},
-    {.key = "decode_attention",
+    {.key = "kv_reads",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecEngine, attention),
      .read = read_attention,
