@@ -88,6 +88,17 @@ void orr_lengths_histogram(const double *tokens, const double *weight, int count
     }
 }
 
+double orr_lengths_quantile(const OrrLengths *lengths, double frac)
+{
+    double up_to = 0;
+    for (int i = 0; i < lengths->count; i++) {
+        up_to += lengths->share[i];
+        if (frac <= up_to)
+            return lengths->tokens[i];
+    }
+    return lengths->tokens[lengths->count - 1];
+}
+
 double orr_lengths_mean(const OrrLengths *lengths)
 {
     return orr_lengths_longest(lengths, 1);

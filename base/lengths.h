@@ -29,6 +29,8 @@ bool orr_lengths_drop(OrrLengths *lengths, double most);
 void orr_lengths_histogram(const double *tokens, const double *weight, int count, double most,
                            OrrLengths *out);
 
+/* The length that a share `frac` of texts does not exceed. */
+double orr_lengths_quantile(const OrrLengths *lengths, double frac);
 double orr_lengths_mean(const OrrLengths *lengths);
 /* Mean of the squares: what attention within a text goes by. */
 double orr_lengths_square(const OrrLengths *lengths);

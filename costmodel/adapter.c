@@ -164,9 +164,7 @@ CostParams cost_trained_params(const Spec *spec, CostModelPart piece, int layer)
     if (!spec->training.adapter.given)
         return without(cost_part_params(model, piece, layer), frozen_params(spec, piece, layer));
     if (cost_part_saved(spec, piece)) { /* the table alone: no positions, no norm */
-        params.tensor_sharded =
-            cost_part_params(model, piece, layer).tensor_sharded -
-            (piece == COST_PART_EMBEDDING ? cost_vision_params(model, true, true) : params).tensor_sharded;
+        params.tensor_sharded = (double)model->vocab * model->hidden;
         params.matrices = 1;
     }
     if (piece != COST_PART_LAYER)

@@ -182,13 +182,7 @@ static void run(Replica *r)
 
 static double quantile(const OrrLengths *lengths, double frac)
 {
-    double up_to = 0;
-    for (int i = 0; i < lengths->count; i++) {
-        up_to += lengths->share[i];
-        if (frac <= up_to)
-            return fmax(1, ceil(lengths->tokens[i]));
-    }
-    return fmax(1, ceil(lengths->tokens[lengths->count - 1]));
+    return fmax(1, ceil(orr_lengths_quantile(lengths, frac)));
 }
 
 /* One a quantile, the last that of all replicas, in drawn order. */

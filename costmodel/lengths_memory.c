@@ -210,18 +210,10 @@ static void run_batch(Walk *walk, const Batch *batch)
     cost_caching_give(walk->caching, gradient);
 }
 
-/* The longest of a micro-batch's texts. */
+/* The longest of a micro-batch's texts: its distribution is that of one to the power of their number. */
 static double draw_longest(const OrrLengths *lengths, int texts, OrrDraws *draws)
 {
-    double longest = 0;
-    for (int i = 0; i < texts; i++) {
-        double left = orr_draw(draws);
-        int at = 0;
-        while (at < lengths->count - 1 && left > lengths->share[at])
-            left -= lengths->share[at++];
-        longest = fmax(longest, lengths->tokens[at]);
-    }
-    return longest;
+    return orr_lengths_quantile(lengths, pow(orr_draw(draws), 1.0 / texts));
 }
 
 /* Beyond tensors, and tensors, at their most. */

@@ -218,13 +218,14 @@ static void put_targets(Export *export)
 /* Tables that are trained whole beside the adapters. */
 static void put_saved(Export *export)
 {
-    static const char *const words[] = {"embed_tokens", "lm_head"};
+    static const SpecSaved tables[] = {SPEC_SAVED_EMBEDDING, SPEC_SAVED_HEAD};
     const unsigned saved = export->spec->training.adapter.saved;
     const ListSyntax *syntax = list_syntax(export->format);
     g_autoptr(GString) list = g_string_new(NULL);
-    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
-        if ((saved & (1u << i)) != 0)
-            g_string_append_printf(list, syntax->item, list->len > 0 ? syntax->between : "", words[i]);
+    for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+        if ((saved & tables[i]) != 0)
+            g_string_append_printf(list, syntax->item, list->len > 0 ? syntax->between : "",
+                                   spec_saved_word(tables[i]));
     if (saved == 0)
         return;
     if (export->names->saved == NULL) {

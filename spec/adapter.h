@@ -87,6 +87,8 @@ static inline bool spec_freezes(const SpecFreeze *freeze)
 bool spec_knows_target(const char *name);
 /* The table that a name of modules_to_save is, as SpecSaved; 0: none that is known. */
 unsigned spec_saved_of(const char *name);
+/* What Hugging Face calls the table. */
+const char *spec_saved_word(SpecSaved table);
 
 extern const SpecWords spec_words_task, spec_words_target, spec_words_base, spec_words_reference;
 

@@ -68,6 +68,11 @@ static const struct {
                    {"word_embeddings", SPEC_SAVED_EMBEDDING},
                    {"tok_embeddings", SPEC_SAVED_EMBEDDING}};
 
+const char *spec_saved_word(SpecSaved table)
+{
+    return saved_words[table == SPEC_SAVED_EMBEDDING ? 0 : 1].word;
+}
+
 unsigned spec_saved_of(const char *name)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(saved_words); i++)

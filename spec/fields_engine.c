@@ -47,8 +47,8 @@ static const SpecField attention_fields[] = {
                   "results count as moved once."),
     SPEC_F_CUSTOM_SOURCE("The benchmark that measured the kernels."),
 };
-static SPEC_TABLE(attention_table, "framework.engine.kv_reads",
-                  "What the kernels of decode attention reach.", attention_fields);
+static SPEC_TABLE(attention_table, "framework.engine.kv_reads", "What the kernels of decode attention reach.",
+                  attention_fields);
 
 /* A list of entries of `size` bytes into `kernels`, and how many. */
 static bool read_kernels(SpecReadContext *context, const OrrJson *node, const SpecTable *table, void *kernels,

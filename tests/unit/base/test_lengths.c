@@ -63,6 +63,8 @@ static void test_histogram(void)
     near(orr_lengths_mean(&lengths), 200, 1e-12);
     near(orr_lengths_square(&lengths), 50000, 1e-12);
     near(orr_lengths_longest(&lengths, 2), 250, 1e-12);
+    near(orr_lengths_quantile(&lengths, 0.5), 100, 1e-12);
+    near(orr_lengths_quantile(&lengths, 0.51), 300, 1e-12);
     near(orr_lengths_longest_variance(&lengths, 1), 10000, 1e-12);
     orr_lengths_histogram(tokens, weight, 2, 200, &lengths);
     near(orr_lengths_mean(&lengths), 150, 1e-12);

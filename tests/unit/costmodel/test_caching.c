@@ -55,6 +55,7 @@ static void test_random(void)
         CostCaching caching;
         int live[LIVE];
         OrrDraws draws = orr_draws(seed, 0);
+        guint segments = 0;
         cost_caching_init(&caching);
         for (int i = 0; i < LIVE; i++)
             live[i] = -1;
@@ -62,10 +63,11 @@ static void test_random(void)
             const int at = (int)(orr_draw(&draws) * LIVE);
             cost_caching_give(&caching, live[at]);
             const int64_t bytes = (int64_t)(orr_draw(&draws) * 64 * (double)MIB);
-            const int64_t before = caching.used_bytes;
+            const int64_t before = caching.used_bytes, reserved = caching.reserved_bytes;
             live[at] = cost_caching_take(&caching, bytes);
             g_assert_cmpint(caching.used_bytes - before, >=, live[at] >= 0 ? bytes : 0);
             g_assert_cmpint(caching.used_bytes - before, <=, live[at] >= 0 ? bytes + MIB + 512 : 0);
+            segments += caching.reserved_bytes > reserved;
             int64_t idle = 0;
             for (guint k = 0; k < caching.free_list->len; k++) {
                 const int block = g_array_index(caching.free_list, int, k);
@@ -78,7 +80,7 @@ static void test_random(void)
         for (int i = 0; i < LIVE; i++)
             cost_caching_give(&caching, live[i]);
         g_assert_cmpint(caching.used_bytes, ==, 0);
-        const guint segments = caching.free_list->len;
+        g_assert_cmpuint(caching.free_list->len, ==, segments);
         const int64_t reserved = caching.reserved_bytes;
         const int whole = cost_caching_take(&caching, 2 * MIB);
         cost_caching_give(&caching, whole);
