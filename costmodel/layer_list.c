@@ -7,21 +7,26 @@
 #include "costmodel/gemm.h"
 #include "costmodel/memory_bound.h"
 
+/* Of this tensor rank: a share of the outputs, so of the columns of the weights. */
 static double product_s(const Spec *spec, const SpecLayer *layer, CostLayout layout)
 {
-    const double flops = layer->flops * spec->training.micro_batch;
+    const double flops = layer->flops * spec->training.micro_batch / spec->parallel.tensor;
     if (!(flops > 0)) {
         return 0;
     }
     if (!(layer->parameters > 0)) { /* nothing says its shape: its FLOPs at the peak */
         return flops / spec->cluster.accelerator.peak_flops_per_s[spec_gemm_dtype(spec->training.precision)];
     }
-    const double side = sqrt(layer->parameters), rows = fmax(1, flops / (2 * layer->parameters));
-    const bool weight = layout == COST_LAYOUT_BACKWARD_WEIGHT;
+    const double whole = layer->parameters / spec->parallel.tensor; /* of this rank */
+    const double side = sqrt(layer->parameters), part = side / spec->parallel.tensor,
+                 rows = fmax(1, flops / (2 * whole));
+    const bool weight = layout == COST_LAYOUT_BACKWARD_WEIGHT, input = layout == COST_LAYOUT_BACKWARD_INPUT;
     return cost_gemm_s(&spec->cluster.accelerator,
-                       &(CostGemm){.m = ceil(weight ? side : rows),
-                                   .n = ceil(side),
-                                   .k = ceil(weight ? rows : side),
+                       &(CostGemm){.m = ceil(weight ? part : rows),
+                                   .n = ceil(weight || input ? side : part),
+                                   .k = ceil(weight  ? rows
+                                             : input ? part
+                                                     : side),
                                    .groups = 1,
                                    .dtype = spec_gemm_dtype(spec->training.precision),
                                    .layout = layout});
@@ -44,9 +49,10 @@ static double pass_s(const Spec *spec, const SpecLayer *layer, double product, d
 
 CostListLayer cost_list_layer(const Spec *spec, const SpecLayer *layer)
 {
-    const double kept = layer->activation_bytes * spec->training.micro_batch, scale = spec->model.time_frac;
+    const double samples = (double)spec->training.micro_batch / spec->parallel.tensor;
+    const double kept = layer->activation_bytes * samples, scale = spec->model.time_frac;
     if (layer->seconds > 0) {
-        const double third = layer->seconds * spec->training.micro_batch * scale / 3;
+        const double third = layer->seconds * samples * scale / 3;
         return (CostListLayer){third, third, third};
     }
     const double input = product_s(spec, layer, COST_LAYOUT_BACKWARD_INPUT);
@@ -58,6 +64,13 @@ CostListLayer cost_list_layer(const Spec *spec, const SpecLayer *layer)
                      scale * pass_s(spec, layer, product_s(spec, layer, COST_LAYOUT_FORWARD), 2 * kept),
         .backward_input_s = (beside + product) * gap + scale * pass_s(spec, layer, input, 3 * kept),
         .backward_weight_s = product * gap + scale * product_s(spec, layer, COST_LAYOUT_BACKWARD_WEIGHT)};
+}
+
+/* Layers without weights work on each channel by itself. */
+bool cost_list_gathers(const Spec *spec, const SpecLayer *layer)
+{
+    const int tensor = spec->parallel.tensor;
+    return tensor > 1 && layer->parameters > 0 && layer->groups % tensor != 0;
 }
 
 double cost_list_parameters(const SpecModel *model)

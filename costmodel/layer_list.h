@@ -6,6 +6,10 @@
  * the longer of product and bytes, the roofline.
  *   forward  max(product, 2A/bandwidth), or product + (kernels - 1) kernels that move 2A in all
  *   backward two products, kernels beside them move 3A
+ * Tensor parallelism: each of t ranks has 1/t of a layer's outputs, so of its weights, FLOPs and bytes (of measured
+ * seconds too). What a layer reads is gathered before it and the gradients of that are reduced and scattered behind it,
+ * but where its groups of channels stay on a rank.
+ * Source: [Krizhevsky2012] section 3.2
  * Ignores: the host (launches of small batches), L2 hits, kernels chosen by shape (Winograd)
  */
 #ifndef ORR_COSTMODEL_LAYER_LIST_H
@@ -18,6 +22,9 @@ typedef struct CostListLayer {
 } CostListLayer;
 
 CostListLayer cost_list_layer(const Spec *spec, const SpecLayer *layer);
+
+/* Whether tensor ranks exchange the input of the layer. */
+bool cost_list_gathers(const Spec *spec, const SpecLayer *layer);
 
 /* Of all layers; the FLOPs of forward and backward of one sample. */
 double cost_list_parameters(const SpecModel *model);

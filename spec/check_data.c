@@ -11,15 +11,25 @@ static bool check_list(const Spec *spec, const char *where, GError **error)
 {
     if (spec->model.list.text == NULL)
         return true;
-    if (!plain_data(&spec->parallel))
+    if (spec->parallel.context != 1 || spec->parallel.expert != 1)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.%s: a list of model.layers has no %s to split; give 1, and split by data, "
+            "tensor or pipeline",
+            where, spec->parallel.context != 1 ? "context" : "expert",
+            spec->parallel.context != 1 ? "sequences" : "experts");
+    if (spec->parallel.tensor > 1 &&
+        (spec->parallel.tensor_scheme != SPEC_TENSOR_1D || spec->parallel.sequence_parallel == 1))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.%s with a list of model.layers, whose outputs tensor ranks share and gather; "
+            "give %s",
+            where, spec->parallel.sequence_parallel == 1 ? "sequence_parallel: true" : "tensor_scheme",
+            spec->parallel.sequence_parallel == 1 ? "false" : "\"1d\"");
+    if (spec->training.micro_batch < 1 || spec->parallel.zero < 0)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: parallel: a list of model.layers is split by data alone; give tensor, context, "
-                        "pipeline, expert and virtual_stages 1",
-                        where);
-    if (spec->training.micro_batch < 1 || spec->parallel.zero < 0 || spec->parallel.zero > 2)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: parallel.zero: a list of model.layers takes no \"auto\" and no ZeRO-3; give "
-                        "micro_batch as a number and zero 0, 1 or 2",
+                        "%s: parallel.zero: a list of model.layers takes no \"auto\"; give micro_batch as a "
+                        "number and zero 0, 1, 2 or 3",
                         where);
     if (spec->training.recompute.mode != SPEC_RECOMPUTE_NONE || spec->offload.activation_layers != 0 ||
         spec_offloads_states(&spec->offload))

@@ -319,7 +319,7 @@ static bool shares_sequences(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
     const int context = MAX(1, parallel->context), tensor = MAX(1, parallel->tensor);
-    return parallel->tensor_scheme == SPEC_TENSOR_1D &&
+    return parallel->tensor_scheme == SPEC_TENSOR_1D && spec->model.list.text == NULL &&
            spec->training.sequence_length / context % tensor == 0 &&
            spec->training.encoder_sequence_length % tensor == 0;
 }

@@ -7,6 +7,7 @@
 #include "spec/texts.h"
 
 #define MOST_LAYERS 100000
+#define NUMBERS     7 /* of a layer in the text */
 
 static const SpecField layer_fields[] = {
     SPEC_F_NAME(SpecLayer, name, "\"layer\"", "What tables call the layer."),
@@ -15,6 +16,13 @@ static const SpecField layer_fields[] = {
     SPEC_F_DOUBLE(SpecLayer, parameters, ORR_UNIT_NONE, 0, 1e15, "0", 0, "Parameters of the layer."),
     SPEC_F_DOUBLE(SpecLayer, activation_bytes, ORR_UNIT_BYTES, 0, 1e15, "0", 0,
                   "Kept for the backward, of one sample."),
+    SPEC_F_DOUBLE(
+        SpecLayer, output_bytes, ORR_UNIT_BYTES, 0, 1e15, NULL, SPEC_FIELD_DERIVED,
+        "What the next layer reads, of one sample: it crosses to the next pipeline stage and between "
+        "tensor ranks; default activation_bytes."),
+    SPEC_F_INT(SpecLayer, groups, 1, 1e6, "1", 0,
+               "Groups of channels. Each reads its own alone: tensor ranks, where they divide the groups, "
+               "exchange nothing before it."),
     SPEC_F_DOUBLE(SpecLayer, seconds, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
                   "Measured: forward and backward of one sample, a third of it forward; 0: from FLOPs and "
                   "bytes."),
@@ -41,6 +49,8 @@ static void append_layer(GString *text, const SpecLayer *layer)
         append_number(text, layer->activation_bytes);
         append_number(text, layer->seconds);
         append_number(text, layer->kernels);
+        append_number(text, layer->output_bytes);
+        append_number(text, layer->groups);
         g_string_append_c(text, '\n');
     }
 }
@@ -57,6 +67,8 @@ bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecMod
         context->quiet--;
         if (!ok)
             return false;
+        if (layer.output_bytes < 0)
+            layer.output_bytes = layer.activation_bytes;
         count += layer.repeat;
         if (count > MOST_LAYERS)
             return spec_read_fail(context, NULL, error, "lists more than %d layers; give fewer", MOST_LAYERS);
@@ -75,11 +87,11 @@ bool spec_layer_list_next(const char **at, SpecLayer *ret_layer)
 {
     const char *end = strchr(*at, '\t');
     SpecLayer layer = {.repeat = 1};
-    double number[5];
+    double number[NUMBERS];
     if (end == NULL)
         return false;
     g_strlcpy(layer.name, *at, MIN(sizeof layer.name, (gsize)(end - *at) + 1));
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < NUMBERS; i++) {
         char *behind = NULL;
         number[i] = g_ascii_strtod(end + 1, &behind);
         end = behind;
@@ -89,6 +101,8 @@ bool spec_layer_list_next(const char **at, SpecLayer *ret_layer)
     layer.activation_bytes = number[2];
     layer.seconds = number[3];
     layer.kernels = (int)number[4];
+    layer.output_bytes = number[5];
+    layer.groups = (int)number[6];
     *ret_layer = layer;
     *at = end + 1;
     return true;

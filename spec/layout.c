@@ -1,4 +1,5 @@
 /* spec/layout.c - which model stage holds how many layers. */
+#include "spec/list_stages.h"
 #include "spec/load.h"
 
 /* What a stage holds besides transformer layers, counted as layers. */
@@ -9,6 +10,8 @@ typedef struct Slots {
 static Slots extra_slots(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
+    if (spec->model.list.text != NULL)
+        return (Slots){0, 0};
     return (Slots){.first = parallel->embedding_as_layer ? 1 : 0,
                    .last = (parallel->loss_as_layer ? 1 : 0) +
                            (parallel->mtp_as_layer ? spec->model.mtp_layers : 0)};
@@ -144,7 +147,7 @@ static bool fixed_ends(const Spec *spec, int stages, int *counts, GError **error
     return true;
 }
 
-bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
+static bool deal_layers(const Spec *spec, int *counts, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
     const int64_t wanted = (int64_t)parallel->pipeline * parallel->virtual_stages;
@@ -171,13 +174,32 @@ bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
     }
     if (parallel->first_stage_layers > 0 || parallel->last_stage_layers > 0)
         return fixed_ends(spec, stages, counts, error);
-    if (spec->execution.framework.pipeline.balances_head && parallel->pipeline > 1 &&
-        slots.first + slots.last == 0) {
+    if (spec->model.list.text == NULL && spec->execution.framework.pipeline.balances_head &&
+        parallel->pipeline > 1 && slots.first + slots.last == 0) {
         deal_by_cost(&spec->model, stages, counts);
+        return true;
+    }
+    if (spec->model.list.text != NULL) {
+        spec_deal_list(&spec->model, stages, counts);
         return true;
     }
     int list[SPEC_MAX_STAGES];
     deal(spec->model.layers, list, stages_of_ranks(parallel, stages, 0, parallel->pipeline - 1, list), slots,
          counts);
+    return true;
+}
+
+bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    if (!deal_layers(spec, counts, error))
+        return false;
+    for (int i = 0; spec->model.list.text != NULL && i < parallel->pipeline * parallel->virtual_stages; i++)
+        if (counts[i] < 1)
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "parallel.pipeline: stage %d has no layer of a list of model.layers; give each of "
+                "stage_layers, first_stage_layers and last_stage_layers 1 or more, or leave them out",
+                i);
     return true;
 }

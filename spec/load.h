@@ -68,7 +68,8 @@ bool spec_load_cluster_json(const OrrJson *cluster, const char *where, SpecClust
                             GError **error);
 
 /* Layers on each of pipeline x virtual_stages model stages (stage s holds counts[s] layers), by
- * stage_layers, first/last, embedding/loss as layers, or spread evenly (first and last get the fewer).
+ * stage_layers, first/last, embedding/loss as layers, or spread evenly (first and last get the fewer); lists of layers by
+ * cost (spec/list_stages.h).
  * `counts` has room for pipeline x virtual_stages. */
 bool spec_stage_layers(const Spec *spec, int *counts, GError **error);
 

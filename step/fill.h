@@ -78,8 +78,10 @@ void step_fill_rank(Step *step, int rank);
 bool step_keeps_boundaries(const Spec *spec);
 /* Whether multi-token modules bring a copy of the embedding's table to the last stage: untied, and on another rank than the first. */
 bool step_copies_table(const Step *step);
-/* step/list.c: the one stage of a list of layers. */
-void step_fill_list(Step *step);
+/* step/list.c: stage `stage` of a list of layers, which begins with layer `first_layer`; what it sends to the next one,
+ * of a micro-batch and a rank. */
+void step_fill_list(Step *step, int stage, int first_layer);
+double step_list_boundary_bytes(const Step *step, int stage);
 /* step/servers.c: once everything else is filled in, what another data_scheme does. */
 bool step_apply_scheme(Step *step, GError **error);
 /* step/compression.c: bytes of an element of the gradient on the wire, compressed or not; the reduction of `count`

@@ -213,6 +213,13 @@ bool step_keeps_boundaries(const Spec *spec)
            spec->parallel.pipeline > 1;
 }
 
+/* Of what stage `stage` sends to the next one, of a micro-batch. */
+static double boundary_bytes(const Step *step, int stage)
+{
+    return step->spec->model.list.text != NULL ? step_list_boundary_bytes(step, stage)
+                                               : cost_boundary_bytes(&step->shape);
+}
+
 /* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
  * micro-batches, or of those that a 1F1B pipeline has in flight; the last stage's of all. */
 static double boundary_buffer_bytes(const Step *step, int rank)
@@ -220,14 +227,14 @@ static double boundary_buffer_bytes(const Step *step, int rank)
     const SimPlan *plan = step->plan;
     const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
     const bool all = step->spec->execution.framework.allocator.pipeline_keeps == SPEC_PIPELINE_KEEPS_OUTPUTS;
-    const double boundary = cost_boundary_bytes(&step->shape);
     double bytes = 0;
     for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
         const int stage =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        bytes += stage > 0 ? count * boundary : 0;
-        bytes += stage < last ? (count + (all ? count : MIN(count, plan->shape.ranks))) * boundary
-                              : count * cost_result_bytes(&step->shape);
+        bytes += stage > 0 ? count * boundary_bytes(step, stage - 1) : 0;
+        bytes += stage < last
+                     ? (count + (all ? count : MIN(count, plan->shape.ranks))) * boundary_bytes(step, stage)
+                     : count * cost_result_bytes(&step->shape);
     }
     return bytes;
 }

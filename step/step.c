@@ -83,6 +83,29 @@ static SimWork hop(const CostShape *shape, const CostGroup *pair, int messages, 
     return work;
 }
 
+/* Of a list of layers: a tensor rank sends what it has of the outputs, and the next stage gathers what it wants whole. */
+static SimWork list_hop(const Step *step, const CostGroup *pair, int from, int messages)
+{
+    const SpecFramework *framework = &step->spec->execution.framework;
+    const double bytes = step_list_boundary_bytes(step, from);
+    SimWork work =
+        step_collective(step->spec, &(CostCollective){.op = COST_SEND_RECV, .bytes = bytes, .group = *pair},
+                        SIM_PART_PIPELINE_COMM);
+    sim_work_spend(&work, SIM_PART_PIPELINE_COMM,
+                   sim_product(sim_ps(framework->pipeline.p2p_host_s), messages));
+    drop_sms(&work);
+    return work;
+}
+
+/* What crosses between stages `from` and `from` + 1, or the gradient of it. */
+static SimWork hop_from(const Step *step, const CostGroup *pair, int from, bool backward)
+{
+    const SpecRecipePipeline *recipe = &step->spec->execution.framework.pipeline;
+    const int messages = backward ? 1 : recipe->p2p_forward_messages;
+    return step->spec->model.list.text != NULL ? list_hop(step, pair, from, messages)
+                                               : hop(&step->shape, pair, messages, backward);
+}
+
 int64_t sim_step_hop_ps(const Spec *spec, bool inside)
 {
     CostShape shape;
@@ -103,15 +126,14 @@ static void fill_hops(Step *step, int stage)
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
             const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
-            plan->stages[stage].send_next = hop(
-                &step->shape, &pair, step->spec->execution.framework.pipeline.p2p_forward_messages, false);
+            plan->stages[stage].send_next = hop_from(step, &pair, stage, false);
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
             const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
-            plan->stages[stage].send_prev = hop(&step->shape, &pair, 1, true);
+            plan->stages[stage].send_prev = hop_from(step, &pair, stage - 1, true);
         }
     }
 }
@@ -319,7 +341,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     fill_policies(spec, &plan);
     for (int stage = 0, layer = 0; stage < step->stages; stage++) {
         if (spec->model.list.text != NULL) {
-            step_fill_list(step);
+            step_fill_list(step, stage, layer);
         } else {
             step_fill_stage(step, stage, layer);
         }
