@@ -205,8 +205,17 @@ bool cost_shards_by_chunk(const Spec *spec)
            (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
 }
 
+/* A window of layers has no room for the sums of all: what a layer's backward made is reduced and leaves at once. */
+static bool window_passes_on(const Spec *spec)
+{
+    return spec_offload_row(spec->offload.scheme)->windowed &&
+           spec->offload.gradients.tier != SPEC_TIER_GPU && cost_dense_replicas(spec) > 1;
+}
+
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
+    if (window_passes_on(spec))
+        return true;
     return cost_shards_gradients(spec) && spec->execution.framework.data_parallel.reduce_each_microbatch &&
            !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }

@@ -174,7 +174,7 @@ bool spec_offload_allows(const SpecOffload *offload, int zero, bool alone)
     if (!spec_offloads_states(offload))
         return true;
     const SpecOffloadRow *row = spec_offload_row(offload->scheme);
-    return !(row->windowed && (!alone || zero == 3)) &&
+    return !(row->windowed && (zero == 3 || (!alone && zero > 0))) &&
            !(zero < row->least_zero && (!alone || row->least_zero == 3)) && !(zero == 3 && row->direct);
 }
 
@@ -273,12 +273,12 @@ static bool check_degrees(const Spec *spec, GError **error)
     const bool alone = parallel->data == 1 && parallel->context == 1;
     if (parallel->zero < 0 || parallel->data < 0 || parallel->context < 0)
         return true;
-    if (row->windowed && (!alone || parallel->zero == 3))
+    if (row->windowed && (parallel->zero == 3 || (!alone && parallel->zero > 0)))
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "offload.scheme: \"%s\" keeps whole layers on one GPU, not data %d with zero %d; give data 1 "
-            "and zero 0 to 2, or scheme zero3-offload",
-            word, parallel->data, parallel->zero);
+            "offload.scheme: \"%s\" keeps whole layers on each GPU and all states on its host, not shards of "
+            "data %d with zero %d; give zero 0%s, or scheme zero3-offload",
+            word, parallel->data, parallel->zero, alone ? " to 2" : "");
     if (parallel->zero < row->least_zero && (!alone || row->least_zero == 3))
         return orr_fail(error, ORR_ERROR_INPUT, "parallel.zero: %d with offload.scheme \"%s\"; give %d%s",
                         parallel->zero, word, row->least_zero, row->least_zero < 3 ? " or more" : "");

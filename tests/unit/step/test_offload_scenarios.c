@@ -364,8 +364,7 @@ static void random_schemes(void)
         const bool alone = strcmp(scheme, "stronghold") == 0;
         const int tensor = 1 << g_rand_int_range(rand, 0, 3),
                   pipeline = sharded ? 1 : 1 << g_rand_int_range(rand, 0, 3);
-        const int data = alone ? 1 : 1 << g_rand_int_range(rand, 0, 4),
-                  microbatches = g_rand_int_range(rand, 1, 4);
+        const int data = 1 << g_rand_int_range(rand, 0, 4), microbatches = g_rand_int_range(rand, 1, 4);
         const int gpus = tensor * pipeline * data, per_node = MIN(gpus, 8);
         g_autofree char *text = g_strdup_printf(
             "{\"model\":{\"layers\":%d,\"hidden\":2048,\"heads\":16,\"ffn_hidden\":8192,\"vocab\":32000},"
@@ -378,9 +377,9 @@ static void random_schemes(void)
             8 * g_rand_int_range(rand, 1, 4), g_rand_boolean(rand) ? "dgx-2" : "dgx-h100", per_node, per_node,
             gpus / per_node, microbatches * data, g_rand_boolean(rand) ? "full" : "none", tensor, pipeline,
             data,
-            sharded    ? 3
-            : data > 1 ? 1 + g_rand_int_range(rand, 0, pipeline > 1 ? 1 : 2)
-                       : 0,
+            sharded              ? 3
+            : data > 1 && !alone ? 1 + g_rand_int_range(rand, 0, pipeline > 1 ? 1 : 2)
+                                 : 0,
             g_rand_boolean(rand) ? "\"grad_reduce\",\"param_gather\"" : "", scheme,
             g_rand_int_range(rand, 0, 4), g_rand_int_range(rand, 0, 4),
             g_rand_boolean(rand)   ? ",\"activations\":{\"tier\":\"host\"}"
@@ -440,7 +439,7 @@ static void refused(void)
         {"offload.scheme", "did you mean \"zero-offload\"", "offload.scheme=zero-ofload"},
         {"parallel.zero", "give 3", "offload.scheme=zero-infinity"},
         {"parallel.zero", "give 1 or more", "offload.scheme=zero-offload", "parallel.zero=0"},
-        {"offload.scheme", "data 1", "offload.scheme=stronghold"},
+        {"offload.scheme", "give zero 0", "offload.scheme=stronghold", "parallel.zero=2"},
         {"parallel.weight_tiles", "give zero 3", "parallel.weight_tiles=4"},
         {"training.mlp_tiles", "leave \"tensor\" out", "training.mlp_tiles=4",
          "execution.overlap=[\"tensor\"]", "parallel.tensor=2"},
