@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "spec/generation.h"
+
 static const OrrJson *value_at(const OrrJson *scenario, const char *object, const char *key)
 {
     const OrrJson *at = orr_json_member(scenario, object);
@@ -30,6 +32,40 @@ static bool shared_model(const OrrJson *scenario)
     for (gsize i = 0; i < G_N_ELEMENTS(degrees); i++)
         shared = shared || above_one(value_at(scenario, "parallel", degrees[i]));
     return shared && (zero == NULL || orr_json_type(zero) != ORR_JSON_NUMBER || orr_json_number(zero) < 3);
+}
+
+/* Ranks share the optimizer's states and nothing else of the model. FSDP cannot do that: least_zero of its profiles. */
+static bool sharded_optimizer(const OrrJson *scenario)
+{
+    const OrrJson *zero = value_at(scenario, "parallel", "zero");
+    return zero != NULL && orr_json_type(zero) == ORR_JSON_NUMBER && orr_json_number(zero) == 1;
+}
+
+/* GPUs run a module's operations one by one; TPUs and Gaudi compile their graph first. Unsaid: a GPU. */
+static bool on_gpus(const OrrJson *scenario)
+{
+    const OrrJson *accelerator = value_at(scenario, "cluster", "accelerator");
+    const bool object = accelerator != NULL && orr_json_type(accelerator) == ORR_JSON_OBJECT;
+    const OrrJson *generation = object ? orr_json_member(accelerator, "generation") : NULL;
+    if (generation != NULL && orr_json_type(generation) == ORR_JSON_OBJECT)
+        generation = orr_json_member(generation, "like");
+    const bool text = generation != NULL && orr_json_type(generation) == ORR_JSON_TEXT;
+    const SpecGeneration *row = text ? spec_generation(orr_json_text(generation)) : NULL;
+    return row == NULL || row->chip == SPEC_CHIP_GPU;
+}
+
+/* Modules of Hugging Face's transformers on GPUs, whatever loop stands around them: the software's free text tells. */
+static bool hugging_face(const OrrJson *scenario)
+{
+    static const char *const words[] = {"hugging face", "huggingface", "transformers", "forcausallm"};
+    const OrrJson *text = value_at(scenario, "execution", "framework_text");
+    if (text == NULL || orr_json_type(text) != ORR_JSON_TEXT || !on_gpus(scenario))
+        return false;
+    g_autofree char *lower = g_ascii_strdown(orr_json_text(text), -1);
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strstr(lower, words[i]) != NULL)
+            return true;
+    return false;
 }
 
 static bool unfused_attention(const OrrJson *scenario)
@@ -69,6 +105,7 @@ static const struct {
     {"shared-model", shared_model},           {"unfused-attention", unfused_attention},
     {"learned-positions", learned_positions}, {"8-bit", in_8_bits},
     {"not-compiled", not_compiled},           {"capacity-factor", has_capacity_factor},
+    {"hugging-face", hugging_face},           {"sharded-optimizer", sharded_optimizer},
 };
 
 bool spec_recipe_fact_is(const char *name)

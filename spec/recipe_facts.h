@@ -8,7 +8,8 @@
 
 /* The names, comma-separated, for messages. */
 #define SPEC_RECIPE_FACTS                                                                                    \
-    "shared-model, unfused-attention, learned-positions, 8-bit, not-compiled, capacity-factor"
+    "shared-model, unfused-attention, learned-positions, 8-bit, not-compiled, capacity-factor, "             \
+    "hugging-face, sharded-optimizer"
 
 bool spec_recipe_fact_is(const char *name);
 

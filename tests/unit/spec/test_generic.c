@@ -45,6 +45,16 @@ static double value_of(const SpecFramework *framework, const SpecField *group, c
     }
 }
 
+/* Of the profile's recipes the first that asks for this fact. */
+static const OrrJson *recipe_of(const OrrJson *profile, const char *fact)
+{
+    for (const OrrJson *recipe = orr_json_first(orr_json_member(profile, "recipes")); recipe != NULL;
+         recipe = orr_json_next(recipe))
+        if (strcmp(orr_json_text(orr_json_first(orr_json_member(recipe, "facts"))), fact) == 0)
+            return recipe;
+    g_error("no recipe for %s", fact);
+}
+
 static void test_most_of_the_class(void)
 {
     static const char *const class[] = {"megatron-lm", "megatron-deepspeed", "nanotron", "meta-llama3",
@@ -57,7 +67,7 @@ static void test_most_of_the_class(void)
     g_autofree char *path =
         g_build_filename(g_getenv("ORRERY_SCENARIOS"), "frameworks", "generic.json", NULL);
     OrrJsonDoc *profile = orr_json_read_file(path, NULL);
-    const OrrJson *recipe = orr_json_first(orr_json_member(orr_json_root(profile), "recipes"));
+    const OrrJson *recipe = recipe_of(orr_json_root(profile), "shared-model");
     const OrrJson *groups =
         orr_json_member(orr_json_member(orr_json_member(recipe, "scenario"), "execution"), "framework");
     int keys = 0;
@@ -117,6 +127,25 @@ static void test_facts(void)
         {"capacity-factor", "{\"model\":{\"moe\":{\"experts\":8}}}", false},
         {"not-compiled", "{\"execution\":{\"compiled\":true}}", false},
         {"not-compiled", "{\"execution\":{}}", true},
+        {"sharded-optimizer", "{\"parallel\":{\"zero\":1}}", true},
+        {"sharded-optimizer", "{\"parallel\":{\"zero\":2}}", false},
+        {"sharded-optimizer", "{\"parallel\":{\"zero\":\"auto\"}}", false},
+        {"hugging-face", "{\"execution\":{\"framework_text\":\"Hugging Face Trainer\"}}", true},
+        {"hugging-face", "{\"execution\":{\"framework_text\":\"a loop on LlamaForCausalLM\"}}", true},
+        {"hugging-face", "{\"execution\":{\"framework_text\":\"Transformer Engine\"}}", false},
+        {"hugging-face", "{\"execution\":{}}", false},
+        {"hugging-face",
+         "{\"execution\":{\"framework_text\":\"torchax, Hugging Face\"},"
+         "\"cluster\":{\"accelerator\":{\"generation\":\"tpu\"}}}",
+         false},
+        {"hugging-face",
+         "{\"execution\":{\"framework_text\":\"Hugging Face\"},"
+         "\"cluster\":{\"accelerator\":{\"generation\":{\"like\":\"gaudi\"}}}}",
+         false},
+        {"hugging-face",
+         "{\"execution\":{\"framework_text\":\"Hugging Face\"},"
+         "\"cluster\":{\"accelerator\":{\"generation\":\"cdna\"}}}",
+         true},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         OrrJsonDoc *doc = orr_json_parse(cases[i].scenario, strlen(cases[i].scenario), "test", NULL);
