@@ -59,7 +59,8 @@ bool api_jobs_draw(uint64_t seed, int count, JobsTrace *ret_trace, GError **erro
 {
     static const char *const models[MODELS] = {"gpt2-medium", "gpt2-large", "gpt2-xl"};
     static const char *const clusters[POOLS] = {"dgx-a100-80gb", "dgx-h100"};
-    JobsPool pools[POOLS] = {{(char *)"A100", POOL_GPUS}, {(char *)"H100", POOL_GPUS}};
+    JobsPool pools[POOLS] = {{(char *)"A100", POOL_GPUS, JOBS_NODE_GPUS},
+                             {(char *)"H100", POOL_GPUS, JOBS_NODE_GPUS}};
     JobsPaces paces[MODELS] = {{0}};
     for (int m = 0; m < MODELS; m++) {
         paces[m].name = models[m];

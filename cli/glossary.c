@@ -55,9 +55,10 @@ static const struct {
      "is another thing: see recomputation.",
      ""},
     {"cluster scheduler", "gavel gandiva gandiva-fair lucid fgd pollux sia",
-     "Who decides which job runs where. 'orrery jobs' runs a trace under the rules of Gavel, Lucid, Pollux "
-     "and Sia, by these names. Gandiva packs jobs (packing). Neither trades of shares (Gandiva_fair), nor "
-     "fragmentation (FGD), nor batches that change (Pollux) are simulated.",
+     "Who decides which job runs where. 'orrery jobs' runs a trace under the rules of Gavel, Lucid, Pollux, "
+     "Sia, Gandiva_fair and FGD, by these names. Gandiva packs jobs (packing). Batches that change (Pollux) "
+     "are "
+     "not simulated.",
      ""},
     {"citation", "cite citing bibtex",
      "How to name Orrery in a paper: the file CITATION.cff has title and version. Give the stamp of your "

@@ -2,7 +2,8 @@
  *
  * A job asks for GPUs of one kind all at once (a gang) and has work: seconds on that many GPUs of the first kind. On kind k
  * it is speed[k] times as fast; on n GPUs gain(n) times as fast as on those it asked for. Nothing here knows models: the
- * speeds come from the trace, or from simulated steps (cli/). Ignores: where in a pool the GPUs are, what starting costs.
+ * speeds come from the trace, or from simulated steps (cli/). Ignores: where in a pool the GPUs are (but for fgd, jobs/floor.h), what
+ * starting costs.
  */
 #ifndef ORR_JOBS_JOBS_H
 #define ORR_JOBS_JOBS_H
@@ -13,11 +14,12 @@
 
 #include "base/stats.h"
 
-enum { JOBS_KINDS = 8, JOBS_DOUBLINGS = 16 };
+enum { JOBS_KINDS = 8, JOBS_DOUBLINGS = 16, JOBS_NODE_GPUS = 8 /* where a pool does not say */ };
 
 typedef struct JobsPool {
     char *name;
     int gpus;
+    int node_gpus; /* of them in a node, for who places jobs on nodes */
 } JobsPool;
 
 typedef struct Job {
@@ -27,13 +29,14 @@ typedef struct Job {
         most; /* asked for; between which an adaptive policy may go, in powers of 2 times `least` */
     double speed[JOBS_KINDS];
     double share; /* of a GPU that it uses: packed jobs share GPUs */
+    int user;     /* 0 .. user_count - 1; jobs of unnamed users have one each */
     /* Pace on least x 2^i GPUs over the pace on `gpus`. */
     double gain[JOBS_DOUBLINGS];
 } Job;
 
 typedef struct JobsTrace {
     JobsPool pools[JOBS_KINDS];
-    int pool_count;
+    int pool_count, user_count;
     GArray *jobs; /* Job, by arrival */
 } JobsTrace;
 
@@ -52,6 +55,8 @@ typedef enum {
     JOBS_LUCID,     /* packing, the shortest first: seconds times GPUs */
     JOBS_POLLUX,    /* as adaptive, but what makes the harmonic mean of speed-ups largest */
     JOBS_SIA, /* the same with a power of -1/2 and with the kinds of GPU, which jobs change while they run */
+    JOBS_GANDIVA_FAIR, /* rounds: users have equal tickets, and trade kinds of GPU at a price */
+    JOBS_FGD,          /* packing on GPUs of nodes, where fragments grow least */
     JOBS_POLICIES
 } JobsPolicy;
 

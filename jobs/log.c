@@ -51,13 +51,14 @@ static void add(Log *log, const char *name, double came_s, double ran_s, double 
         for (int i = 0; i < JOBS_DOUBLINGS; i++)
             job.gain[i] = ldexp(1, i);
         job.name = g_strdup(name);
+        job.user = log->trace.user_count++;
         g_array_append_val(log->trace.jobs, job);
     }
 }
 
 static void begin(Log *log, int gpus)
 {
-    *log = (Log){.trace = {.pools = {{g_strdup("gpus"), gpus}}, .pool_count = 1}};
+    *log = (Log){.trace = {.pools = {{g_strdup("gpus"), gpus, JOBS_NODE_GPUS}}, .pool_count = 1}};
     jobs_trace_init_jobs(&log->trace);
 }
 

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/floor.h"
 #include "jobs/jobs.h"
 
 #define ROUND_S       360.0 /* Source: [Gavel2020]: rounds of six minutes */
 #define ROUND_OF_NEXT 0.01  /* of the time to the next end, where that is longer: the events stay few */
 
 /* Whose turn it is. */
-typedef enum { ORDER_STRICT, ORDER_ARRIVAL, ORDER_SHORTEST, ORDER_FAIR } Order;
+typedef enum { ORDER_STRICT, ORDER_ARRIVAL, ORDER_SHORTEST, ORDER_FAIR, ORDER_TICKETS } Order;
 
 /* What each does of what its paper describes: docs/JOBS.md. */
 typedef struct Policy {
@@ -18,6 +19,7 @@ typedef struct Policy {
     bool packs, by_speed;
     double power; /* sizes make the sum of (pace over the asked one)^power / power largest; 0: as asked */
     bool moves;   /* jobs that run may change the kind of GPU */
+    bool places;  /* on GPUs of nodes (jobs/floor.h) */
 } Policy;
 
 static const Policy policies[JOBS_POLICIES] = {
@@ -30,6 +32,8 @@ static const Policy policies[JOBS_POLICIES] = {
     [JOBS_LUCID] = {"lucid", .order = ORDER_SHORTEST, .packs = true},
     [JOBS_POLLUX] = {"pollux", .order = ORDER_ARRIVAL, .power = -1},
     [JOBS_SIA] = {"sia", .order = ORDER_ARRIVAL, .by_speed = true, .power = -0.5, .moves = true},
+    [JOBS_GANDIVA_FAIR] = {"gandiva-fair", .order = ORDER_TICKETS},
+    [JOBS_FGD] = {"fgd", .order = ORDER_ARRIVAL, .packs = true, .places = true},
 };
 
 const char *jobs_policy_name(JobsPolicy policy)
@@ -51,8 +55,12 @@ typedef struct Cluster {
     GArray *running;         /* Running */
     GArray *queue;           /* int: jobs that have come, by arrival */
     JobsRun *runs;
-    double *turns;   /* [jobs]: by which the queue is sorted */
-    GArray *moments; /* JobsMoment; NULL: nobody looks */
+    double *turns;            /* [jobs]: by which the queue is sorted */
+    double *charged;          /* [users]: GPU-seconds that they had, by price; below 0: not yet there */
+    double *of_user;          /* [users]: zero but while it is used */
+    double price[JOBS_KINDS]; /* of a GPU-second */
+    JobsFloor *floor;         /* NULL: nobody looks where in a pool */
+    GArray *moments;          /* JobsMoment; NULL: nobody looks */
 } Cluster;
 
 static const Job *job_at(const Cluster *c, int index)
@@ -81,7 +89,9 @@ static int choose_pool(const Cluster *c, const Job *job, int gpus)
     for (int p = 0; p < c->trace->pool_count; p++) {
         if (!(job->speed[p] > 0) || taken(c, job, gpus) > c->room[p] + 1e-9)
             continue;
-        if (best < 0 || (c->policy->by_speed && job->speed[p] > job->speed[best]))
+        if (best < 0 || (c->policy->by_speed && job->speed[p] > job->speed[best]) ||
+            (c->policy->order == ORDER_TICKETS &&
+             job->speed[p] / c->price[p] > job->speed[best] / c->price[best]))
             best = p;
     }
     return best;
@@ -98,7 +108,7 @@ static bool start(Cluster *c, int index)
     const Job *job = job_at(c, index);
     const int gpus = c->policy->power != 0 ? job->least : job->gpus;
     JobsRun *own = &c->runs[index];
-    const int pool = choose_pool(c, job, gpus);
+    const int pool = c->floor != NULL ? jobs_floor_take(c->floor, index) : choose_pool(c, job, gpus);
     if (pool < 0)
         return false;
     Running running = {.job = index, .pool = pool, .gpus = gpus, .left_s = job->work_s - own->done_s};
@@ -110,6 +120,67 @@ static bool start(Cluster *c, int index)
     own->waited_s += c->now_s - own->queued_s;
     own->pool = pool;
     return true;
+}
+
+/* Job `i` of those that wait, then of those that run. */
+static const Job *active_at(const Cluster *c, guint i)
+{
+    return i < c->queue->len ? job_at(c, g_array_index(c->queue, int, i))
+                             : job_at(c, g_array_index(c->running, Running, i - c->queue->len).job);
+}
+
+/* Over the slowest kind that runs the job. */
+static double speed_up(const Cluster *c, const Job *job, int pool)
+{
+    double slowest = INFINITY;
+    for (int p = 0; p < c->trace->pool_count; p++)
+        slowest = job->speed[p] > 0 ? fmin(slowest, job->speed[p]) : slowest;
+    return job->speed[pool] / slowest;
+}
+
+/* Kinds of GPU are traded for the slowest at the second highest of the users' speed-ups: who gains more buys, and others are
+ * better off with what they are paid. Source: [Chaudhary2020] */
+static void set_prices(Cluster *c)
+{
+    const guint active = c->queue->len + c->running->len;
+    for (int p = 0; p < c->trace->pool_count; p++) {
+        double first = 1, second = 1; /* who gains nothing pays no more than for the slowest */
+        for (guint i = 0; i < active; i++) {
+            double *own = &c->of_user[active_at(c, i)->user];
+            *own = fmax(*own, speed_up(c, active_at(c, i), p));
+        }
+        for (guint i = 0; i < active; i++) {
+            double *own = &c->of_user[active_at(c, i)->user];
+            second = fmax(second, fmin(first, *own));
+            first = fmax(first, *own);
+            *own = 0;
+        }
+        c->price[p] = second;
+    }
+}
+
+/* Stride scheduling: the user who was charged least comes first, with one job after the other as if each had run a round. Who
+ * comes anew begins with the least of those who are there. Source: [Chaudhary2020] */
+static void set_tickets(Cluster *c)
+{
+    const guint active = c->queue->len + c->running->len;
+    double least = INFINITY;
+    for (guint i = 0; i < active; i++)
+        if (c->charged[active_at(c, i)->user] >= 0)
+            least = fmin(least, c->charged[active_at(c, i)->user]);
+    for (guint i = 0; i < c->running->len; i++) {
+        const Running *running = &g_array_index(c->running, Running, i);
+        c->of_user[job_at(c, running->job)->user] += ROUND_S * running->gpus * c->price[running->pool];
+    }
+    for (guint i = 0; i < c->queue->len; i++) {
+        const int index = g_array_index(c->queue, int, i), user = job_at(c, index)->user;
+        if (c->charged[user] < 0)
+            c->charged[user] = isinf(least) ? 0 : least;
+        c->turns[index] = c->charged[user] + c->of_user[user];
+        c->of_user[user] += ROUND_S * job_at(c, index)->gpus;
+    }
+    for (guint i = 0; i < active; i++)
+        c->of_user[active_at(c, i)->user] = 0;
 }
 
 /* What comes first has the least of it. */
@@ -134,12 +205,23 @@ static int by_turn(gconstpointer a, gconstpointer b, gpointer cluster)
     return first != second ? (first > second) - (first < second) : (x > y) - (x < y);
 }
 
+static int by_index(gconstpointer a, gconstpointer b, gpointer unused)
+{
+    (void)unused;
+    return *(const int *)a - *(const int *)b;
+}
+
 /* Jobs of the queue that fit, in order; behind one that has waited too long nobody passes. */
 static void start_all(Cluster *c)
 {
     const Order order = c->policy->order;
     const bool by_arrival = order == ORDER_STRICT || order == ORDER_ARRIVAL;
-    for (guint i = 0; !by_arrival && i < c->queue->len; i++)
+    if (order == ORDER_TICKETS) {
+        set_prices(c);
+        g_array_sort_with_data(c->queue, by_index, c);
+        set_tickets(c);
+    }
+    for (guint i = 0; order != ORDER_TICKETS && !by_arrival && i < c->queue->len; i++)
         c->turns[g_array_index(c->queue, int, i)] = turn(c, g_array_index(c->queue, int, i));
     if (!by_arrival)
         g_array_sort_with_data(c->queue, by_turn, c);
@@ -262,6 +344,7 @@ static void pass(Cluster *c, double seconds)
         running->left_s -= seconds * running->pace;
         run->done_s += seconds * running->pace;
         run->gpu_s += seconds * taken(c, job_at(c, running->job), running->gpus);
+        c->charged[job_at(c, running->job)->user] += seconds * running->gpus * c->price[running->pool];
     }
     c->now_s += seconds;
 }
@@ -277,6 +360,8 @@ static void end_all(Cluster *c)
             continue;
         }
         c->room[running.pool] += taken(c, job, running.gpus);
+        if (c->floor != NULL)
+            jobs_floor_leave(c->floor, running.job);
         c->runs[running.job].end_s = c->now_s;
         c->runs[running.job].gpus = running.gpus;
         g_array_remove_index(c->running, i); /* keeps the order: results do not depend on it, but ties do */
@@ -308,9 +393,9 @@ static void live(Cluster *c)
     for (guint come = 0; come < count || c->running->len > 0;) {
         const double end_s = fmax(0, next_end_s(c));
         const double arrival_s = come < count ? job_at(c, (int)come)->arrive_s - c->now_s : INFINITY;
-        const double stop_s = c->policy->order == ORDER_FAIR && c->queue->len > 0
-                                  ? fmax(c->round_s - c->now_s, ROUND_OF_NEXT * end_s)
-                                  : INFINITY;
+        const bool rounds = c->policy->order == ORDER_FAIR || c->policy->order == ORDER_TICKETS;
+        const double stop_s =
+            rounds && c->queue->len > 0 ? fmax(c->round_s - c->now_s, ROUND_OF_NEXT * end_s) : INFINITY;
         pass(c, fmin(fmin(end_s, arrival_s), stop_s));
         end_all(c);
         for (; come < count && job_at(c, (int)come)->arrive_s <= c->now_s; come++) {
@@ -318,7 +403,7 @@ static void live(Cluster *c)
             c->runs[index].queued_s = job_at(c, index)->arrive_s;
             g_array_append_val(c->queue, index);
         }
-        if (c->policy->order == ORDER_FAIR && c->queue->len > 0 && c->now_s >= c->round_s) {
+        if (rounds && c->queue->len > 0 && c->now_s >= c->round_s) {
             stop_all(c);
             c->round_s = c->now_s + ROUND_S;
         }
@@ -367,6 +452,8 @@ static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience
 {
     g_autofree JobsRun *own = g_new0(JobsRun, trace->jobs->len);
     g_autofree double *turns = g_new0(double, trace->jobs->len);
+    g_autofree double *charged = g_new(double, trace->user_count);
+    g_autofree double *of_user = g_new0(double, trace->user_count);
     Cluster c = {.trace = trace,
                  .policy = &policies[policy],
                  .patience_s = patience_s,
@@ -374,11 +461,17 @@ static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience
                  .queue = g_array_new(FALSE, FALSE, sizeof(int)),
                  .runs = own,
                  .turns = turns,
+                 .charged = charged,
+                 .of_user = of_user,
+                 .floor = policies[policy].places ? jobs_floor_new(trace) : NULL,
                  .moments = moments};
     g_assert(trace->jobs->len > 0);
     for (int p = 0; p < trace->pool_count; p++)
         c.room[p] = trace->pools[p].gpus;
+    for (int u = 0; u < trace->user_count; u++)
+        charged[u] = -1;
     live(&c);
+    jobs_floor_free(c.floor);
     g_array_free(c.running, TRUE);
     g_array_free(c.queue, TRUE);
     if (runs != NULL)

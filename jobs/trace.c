@@ -108,18 +108,19 @@ static char *text_of(const OrrJson *object, const char *key, const char *otherwi
 
 static bool read_pool(const Reader *r, const OrrJson *node, JobsTrace *trace)
 {
-    static const char *const keys[] = {"name", "gpus", NULL};
+    static const char *const keys[] = {"name", "gpus", "node_gpus", NULL};
     g_autofree char *path = g_strdup_printf("pools[%d]", trace->pool_count);
-    int gpus = 0;
+    int gpus = 0, node_gpus = 0;
     if (trace->pool_count == JOBS_KINDS)
         return refuse(r, "pools: more than %d kinds of GPU; leave some out", JOBS_KINDS);
-    if (!known_keys(r, node, path, keys) || !whole(r, node, "gpus", path, 0, &gpus))
+    if (!known_keys(r, node, path, keys) || !whole(r, node, "gpus", path, 0, &gpus) ||
+        !whole(r, node, "node_gpus", path, JOBS_NODE_GPUS, &node_gpus))
         return false;
     g_autofree char *name = text_of(node, "name", path);
     for (int p = 0; p < trace->pool_count; p++)
         if (g_str_equal(trace->pools[p].name, name))
             return refuse(r, "%s.name: \"%.80s\" is pools[%d] as well; give each its own", path, name, p);
-    trace->pools[trace->pool_count++] = (JobsPool){g_steal_pointer(&name), gpus};
+    trace->pools[trace->pool_count++] = (JobsPool){g_steal_pointer(&name), gpus, node_gpus};
     return true;
 }
 
@@ -155,10 +156,23 @@ static bool fits_somewhere(const JobsTrace *trace, const Job *job)
     return false;
 }
 
-static bool read_job(const Reader *r, const OrrJson *node, JobsTrace *trace)
+/* Jobs without a user have one each. */
+static int user_of(const OrrJson *node, GHashTable *users, JobsTrace *trace)
+{
+    const OrrJson *named = orr_json_member(node, "user");
+    const char *name = named != NULL && orr_json_type(named) == ORR_JSON_TEXT ? orr_json_text(named) : NULL;
+    gpointer known = NULL;
+    if (name != NULL && g_hash_table_lookup_extended(users, name, NULL, &known))
+        return GPOINTER_TO_INT(known);
+    if (name != NULL)
+        g_hash_table_insert(users, g_strdup(name), GINT_TO_POINTER(trace->user_count));
+    return trace->user_count++;
+}
+
+static bool read_job(const Reader *r, const OrrJson *node, GHashTable *users, JobsTrace *trace)
 {
     static const char *const keys[] = {"name",  "arrive_s",   "seconds",   "gpus", "speed",
-                                       "share", "least_gpus", "most_gpus", NULL};
+                                       "share", "least_gpus", "most_gpus", "user", NULL};
     g_autofree char *path = g_strdup_printf("jobs[%u]", trace->jobs->len);
     Job job = {0};
     if (!known_keys(r, node, path, keys) || !number(r, node, "arrive_s", path, 0, 1e12, 0, &job.arrive_s) ||
@@ -178,6 +192,7 @@ static bool read_job(const Reader *r, const OrrJson *node, JobsTrace *trace)
     for (int i = 0; i < JOBS_DOUBLINGS; i++)
         job.gain[i] = ldexp(job.least, i) / job.gpus;
     job.name = text_of(node, "name", path);
+    job.user = user_of(node, users, trace);
     g_array_append_val(trace->jobs, job);
     return true;
 }
@@ -200,6 +215,7 @@ bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trac
     double schema = 1;
     JobsTrace trace;
     trace_init(&trace);
+    g_autoptr(GHashTable) users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     bool ok = known_keys(&r, root, "trace", keys) && number(&r, root, "schema", "trace", 1, 1, 1, &schema);
     const OrrJson *pools = ok ? orr_json_member(root, "pools") : NULL,
                   *jobs = ok ? orr_json_member(root, "jobs") : NULL;
@@ -214,7 +230,7 @@ bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trac
          pool = orr_json_next(pool))
         ok = read_pool(&r, pool, &trace);
     for (const OrrJson *job = ok ? orr_json_first(jobs) : NULL; ok && job != NULL; job = orr_json_next(job))
-        ok = read_job(&r, job, &trace);
+        ok = read_job(&r, job, users, &trace);
     if (!ok) {
         jobs_trace_clear(&trace);
         return false;
@@ -260,7 +276,7 @@ void jobs_trace_draw(const JobsPool *pools, int pool_count, const JobsPaces *mod
     double work_gpu_s = 0, now_s = 0;
     trace_init(&trace);
     for (int p = 0; p < pool_count; p++) {
-        trace.pools[trace.pool_count++] = (JobsPool){g_strdup(pools[p].name), pools[p].gpus};
+        trace.pools[trace.pool_count++] = (JobsPool){g_strdup(pools[p].name), pools[p].gpus, JOBS_NODE_GPUS};
         gpus += pools[p].gpus;
         largest = MIN(largest, pools[p].gpus);
     }
@@ -270,6 +286,7 @@ void jobs_trace_draw(const JobsPool *pools, int pool_count, const JobsPaces *mod
         const Job job = draw_job(&draws, &trace, &models[model], largest);
         work_gpu_s += job.work_s * job.gpus;
         g_array_append_val(trace.jobs, job);
+        g_array_index(trace.jobs, Job, (guint)i).user = trace.user_count++;
     }
     const double gap_s = work_gpu_s / count / (load * gpus);
     OrrDraws draws = orr_draws(seed, (uint64_t)count);

@@ -239,6 +239,7 @@ static void test_glossary(void)
                 {"textbook", "--textbook"},
                 {"gavel", "of Gavel, Lucid"},
                 {"sia", "Pollux"},
+                {"gandiva-fair", "Gandiva_fair"},
                 {"deepspeed-autotuning", "autotuning tries"},
                 {"torchdynamo", "Triton"},
                 {"spot", "faults.spot_mtbf_s"}};

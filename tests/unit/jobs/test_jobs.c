@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "jobs/floor.h"
 #include "jobs/trace.h"
 
 static JobsTrace read(const char *text)
@@ -115,6 +116,75 @@ static void test_systems(void)
     jobs_trace_clear(&trace);
 }
 
+/* Two users take turns on one GPU, whatever number of jobs they have; gavel's shares are the jobs'. */
+static void test_tickets(void)
+{
+    JobsTrace trace = read("{\"pools\":[{\"gpus\":1}],\"jobs\":[{\"seconds\":720,\"gpus\":1,\"user\":\"u\"},"
+                           "{\"seconds\":720,\"gpus\":1,\"user\":\"u\"},{\"seconds\":720,\"gpus\":1}]}");
+    const double fair[][2] = {{0, 1080}, {1440, 2160}, {360, 1440}};
+    check_times(&trace, JOBS_GANDIVA_FAIR, 1e9, fair);
+    jobs_trace_clear(&trace);
+    /* The first gains 1.2 on h and the second 2: h costs 1.2, so that the first is as well off on a and the second buys. */
+    trace = read(
+        "{\"pools\":[{\"name\":\"a\",\"gpus\":1},{\"name\":\"h\",\"gpus\":1}],\"jobs\":[{\"seconds\":100,"
+        "\"gpus\":1,\"speed\":{\"h\":1.2}},{\"seconds\":100,\"gpus\":1,\"speed\":{\"h\":2}}]}");
+    const double traded[][2] = {{0, 100}, {0, 50}}, grabbed[][2] = {{0, 100 / 1.2}, {0, 100}};
+    check_times(&trace, JOBS_GANDIVA_FAIR, 1e9, traded);
+    check_times(&trace, JOBS_FASTEST, 1e9, grabbed);
+    jobs_trace_clear(&trace);
+    /* h at twice the price is charged twice: the buyer's 360 s of h are 720 s of a, which the third's turn follows. Its round
+     * on a ends at 720, when it was charged 360 and the second 720 from before; both run on, for nobody waits. */
+    trace = read(
+        "{\"pools\":[{\"name\":\"a\",\"gpus\":1},{\"name\":\"h\",\"gpus\":1}],\"jobs\":["
+        "{\"seconds\":1440,\"gpus\":1,\"speed\":{\"h\":4}},{\"seconds\":720,\"gpus\":1,\"speed\":{\"h\":2}},"
+        "{\"seconds\":360,\"gpus\":1,\"speed\":{\"h\":1}}]}");
+    g_autofree JobsRun *runs = g_new(JobsRun, 3);
+    jobs_run(&trace, JOBS_GANDIVA_FAIR, 1e9, runs);
+    g_assert_cmpint(runs[0].pool, ==, 1);
+    g_assert_cmpfloat_with_epsilon(runs[0].end_s, 360, 1e-6);
+    g_assert_cmpfloat_with_epsilon(runs[2].start_s, 360, 1e-6);
+    jobs_trace_clear(&trace);
+}
+
+/* Nodes of two GPUs. Halves share a GPU and leave whole nodes to the job of two; where GPUs are taken as they come, it would
+ * wait. Fragments by hand: kinds 0.5 (three jobs of four) and 2 (one of four); a half taken leaves 1.5 on its node, of which
+ * the job of two can use none: 1.5 / 4. */
+static void test_fragments(void)
+{
+    JobsTrace trace =
+        read("{\"pools\":[{\"gpus\":4,\"node_gpus\":2}],\"jobs\":[{\"seconds\":10,\"gpus\":1,\"share\":0.5},"
+             "{\"seconds\":10,\"gpus\":1,\"share\":0.5},{\"seconds\":10,\"gpus\":2},"
+             "{\"seconds\":10,\"gpus\":1,\"share\":0.5}]}");
+    const double placed[][2] = {{0, 10}, {0, 10}, {0, 10}, {0, 10}};
+    check_times(&trace, JOBS_FGD, 1e9, placed);
+    JobsFloor *floor = jobs_floor_new(&trace);
+    g_assert_cmpfloat_with_epsilon(jobs_floor_fragments(floor), 0, 1e-12);
+    g_assert_cmpint(jobs_floor_take(floor, 0), ==, 0);
+    g_assert_cmpfloat_with_epsilon(jobs_floor_fragments(floor), 1.5 / 4, 1e-12);
+    g_assert_cmpint(jobs_floor_take(floor, 1), ==, 0); /* on the same GPU: 1 / 4 is less than 1.5 / 4 more */
+    g_assert_cmpfloat_with_epsilon(jobs_floor_fragments(floor), 1. / 4, 1e-12);
+    g_assert_cmpint(jobs_floor_take(floor, 2), ==, 0);
+    jobs_floor_leave(floor, 2);
+    jobs_floor_leave(floor, 0);
+    jobs_floor_leave(floor, 1);
+    g_assert_cmpfloat_with_epsilon(jobs_floor_fragments(floor), 0, 1e-12);
+    jobs_floor_free(floor);
+    jobs_trace_clear(&trace);
+    /* Three quarters on each of two GPUs leave two quarters, which packing adds up to a half, and no GPU has. */
+    trace = read("{\"pools\":[{\"gpus\":2}],\"jobs\":[{\"seconds\":10,\"gpus\":1,\"share\":0.75},"
+                 "{\"seconds\":10,\"gpus\":1,\"share\":0.75},{\"seconds\":10,\"gpus\":1,\"share\":0.5}]}");
+    const double packed[][2] = {{0, 10}, {0, 10}, {0, 10}}, apart[][2] = {{0, 10}, {0, 10}, {10, 20}};
+    check_times(&trace, JOBS_PACKING, 1e9, packed);
+    check_times(&trace, JOBS_FGD, 1e9, apart);
+    jobs_trace_clear(&trace);
+    /* Five GPUs are a whole node of two, another, and one of a third; a node and a half are not there beside it. */
+    trace = read("{\"pools\":[{\"gpus\":6,\"node_gpus\":2}],\"jobs\":[{\"seconds\":10,\"gpus\":5},"
+                 "{\"seconds\":10,\"gpus\":1},{\"seconds\":10,\"gpus\":3}]}");
+    const double nodes[][2] = {{0, 10}, {0, 10}, {10, 20}};
+    check_times(&trace, JOBS_FGD, 1e9, nodes);
+    jobs_trace_clear(&trace);
+}
+
 /* What moments hold over time is what jobs hold, and their waiting is the jobs' waiting. */
 static void check_moments(const JobsTrace *trace, JobsPolicy policy, const JobsResult *result)
 {
@@ -136,7 +206,7 @@ static void check_moments(const JobsTrace *trace, JobsPolicy policy, const JobsR
  * fit into the cluster; the same seed gives the same bytes. 10,000 jobs are run. */
 static void test_drawn(void)
 {
-    const JobsPool pools[] = {{(char *)"a", 64}, {(char *)"h", 32}};
+    const JobsPool pools[] = {{(char *)"a", 64, 8}, {(char *)"h", 32, 8}};
     JobsPaces models[2] = {{.name = "one"}, {.name = "two"}};
     for (int m = 0; m < 2; m++)
         for (int i = 0; i < JOBS_DOUBLINGS; i++) {
@@ -213,6 +283,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/jobs/by-hand", test_by_hand);
     g_test_add_func("/jobs/systems", test_systems);
+    g_test_add_func("/jobs/tickets", test_tickets);
+    g_test_add_func("/jobs/fragments", test_fragments);
     g_test_add_func("/jobs/sharing-and-speed", test_sharing_and_speed);
     g_test_add_func("/jobs/drawn", test_drawn);
     g_test_add_func("/jobs/refused", test_refused);
