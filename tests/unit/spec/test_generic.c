@@ -106,6 +106,21 @@ static void test_class_of_scenario(void)
     }
 }
 
+/* Modules of transformers whatever loop stands around them, and 16 bits where states alone are shared. */
+static void test_modules_and_engines(void)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    loaded("generic", "execution.framework_text=\"our trainer on Hugging Face models\"", spec);
+    const SpecFramework *framework = &spec->execution.framework;
+    g_assert_cmpint(framework->kernels.norm, ==, SPEC_NORM_KERNEL_EAGER);
+    g_assert_cmpint(framework->loss.kernel, ==, SPEC_LOSS_UNFUSED);
+    g_assert_cmpint(framework->data_parallel.gradient_reduce_dtype, ==,
+                    SPEC_FP32); /* layers are shared too */
+    loaded("generic", "parallel.tensor=1", spec);
+    g_assert_cmpint(framework->kernels.norm, ==, SPEC_NORM_KERNEL_FUSED);
+    g_assert_cmpint(framework->data_parallel.gradient_reduce_dtype, ==, SPEC_BF16);
+}
+
 static void test_facts(void)
 {
     static const struct {
@@ -162,5 +177,6 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/generic/most-of-the-class", test_most_of_the_class);
     g_test_add_func("/spec/generic/class-of-scenario", test_class_of_scenario);
     g_test_add_func("/spec/generic/facts", test_facts);
+    g_test_add_func("/spec/generic/modules-and-engines", test_modules_and_engines);
     return g_test_run();
 }
