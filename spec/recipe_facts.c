@@ -98,14 +98,40 @@ static bool not_compiled(const OrrJson *scenario)
     return compiled == NULL || orr_json_type(compiled) != ORR_JSON_BOOL || !orr_json_bool(compiled);
 }
 
+/* LoRA or QLoRA of plain texts: preference and reward training has tasks of its own. */
+static bool adapter_task(const OrrJson *scenario)
+{
+    const OrrJson *task = value_at(scenario, "training", "task");
+    return is_text(task, "lora") || is_text(task, "qlora");
+}
+
+static bool whole_model_task(const OrrJson *scenario)
+{
+    return value_at(scenario, "training", "adapter") == NULL;
+}
+
+/* Every rank holds all states. A search over ZeRO ("auto") does not have it, as every stage is compared alike. */
+static bool unsharded(const OrrJson *scenario)
+{
+    const OrrJson *zero = value_at(scenario, "parallel", "zero");
+    return zero == NULL || (orr_json_type(zero) == ORR_JSON_NUMBER && orr_json_number(zero) == 0);
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const OrrJson *scenario);
 } facts[] = {
-    {"shared-model", shared_model},           {"unfused-attention", unfused_attention},
-    {"learned-positions", learned_positions}, {"8-bit", in_8_bits},
-    {"not-compiled", not_compiled},           {"capacity-factor", has_capacity_factor},
-    {"hugging-face", hugging_face},           {"sharded-optimizer", sharded_optimizer},
+    {"shared-model", shared_model},
+    {"unfused-attention", unfused_attention},
+    {"learned-positions", learned_positions},
+    {"8-bit", in_8_bits},
+    {"not-compiled", not_compiled},
+    {"capacity-factor", has_capacity_factor},
+    {"hugging-face", hugging_face},
+    {"sharded-optimizer", sharded_optimizer},
+    {"adapter-task", adapter_task},
+    {"whole-model-task", whole_model_task},
+    {"unsharded", unsharded},
 };
 
 bool spec_recipe_fact_is(const char *name)

@@ -161,6 +161,13 @@ static void test_facts(void)
          "{\"execution\":{\"framework_text\":\"Hugging Face\"},"
          "\"cluster\":{\"accelerator\":{\"generation\":\"cdna\"}}}",
          true},
+        {"adapter-task", "{\"training\":{\"task\":\"qlora\"}}", true},
+        {"adapter-task", "{\"training\":{\"task\":\"dpo\",\"adapter\":{}}}", false},
+        {"whole-model-task", "{\"training\":{\"task\":\"sft\"}}", true},
+        {"whole-model-task", "{\"training\":{\"task\":\"lora\",\"adapter\":{}}}", false},
+        {"unsharded", "{\"parallel\":{\"zero\":0}}", true},
+        {"unsharded", "{\"parallel\":{\"zero\":3}}", false},
+        {"unsharded", "{\"parallel\":{\"zero\":\"auto\"}}", false},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         OrrJsonDoc *doc = orr_json_parse(cases[i].scenario, strlen(cases[i].scenario), "test", NULL);
