@@ -25,6 +25,8 @@ struct JobsFloor {
     Node *nodes;
     int node_count;
     double *room;  /* [GPUs] free of each */
+    int *node_of;  /* [GPUs] */
+    int *sorted;   /* [GPUs] room to sort those of a node */
     GArray *kinds; /* the most frequent first */
     guint typical; /* of them */
     int *kind_of;  /* [jobs] */
@@ -77,12 +79,16 @@ static void add_nodes(JobsFloor *floor)
     }
     floor->nodes = g_new0(Node, nodes);
     floor->room = g_new(double, gpus);
+    floor->node_of = g_new(int, gpus);
+    floor->sorted = g_new(int, gpus);
     for (int g = 0; g < gpus; g++)
         floor->room[g] = 1;
     for (int p = 0, first = 0; p < floor->trace->pool_count; p++) {
         const JobsPool *pool = &floor->trace->pools[p];
         for (int left = pool->gpus; left > 0; left -= node_size(pool)) {
             const int count = MIN(left, node_size(pool));
+            for (int g = first; g < first + count; g++)
+                floor->node_of[g] = floor->node_count;
             floor->nodes[floor->node_count++] = (Node){.pool = p, .first = first, .count = count};
             first += count;
         }
@@ -152,28 +158,33 @@ void jobs_floor_free(JobsFloor *floor)
     g_array_free(floor->kinds, TRUE);
     g_free(floor->nodes);
     g_free(floor->room);
+    g_free(floor->node_of);
+    g_free(floor->sorted);
     g_free(floor->kind_of);
     g_free(floor->held);
     g_free(floor);
 }
 
-/* Which `count` GPUs of the node: those with least room that is enough, the first of them `from` (which has the room). */
-static void pick(const JobsFloor *floor, const Node *node, int count, double share, int from, int *gpus)
+static int by_room(gconstpointer a, gconstpointer b, gpointer data)
 {
-    int picked = 0;
-    gpus[picked++] = from;
-    while (picked < count) {
-        int best = -1;
-        for (int g = node->first; g < node->first + node->count; g++) {
-            bool taken = floor->room[g] < share - EPSILON;
-            for (int i = 0; i < picked; i++)
-                taken |= gpus[i] == g;
-            if (!taken && (best < 0 || floor->room[g] < floor->room[best]))
-                best = g;
-        }
-        g_assert(best >= 0);
-        gpus[picked++] = best;
-    }
+    const JobsFloor *floor = data;
+    const int x = *(const int *)a, y = *(const int *)b;
+    const double first = floor->room[x], second = floor->room[y];
+    return first != second ? (first > second) - (first < second) : (x > y) - (x < y);
+}
+
+/* Which `count` GPUs of the node: one is `alone`; of several those with least room that is enough. */
+static void pick(JobsFloor *floor, const Node *node, int count, double share, int alone, int *gpus)
+{
+    int enough = 0;
+    gpus[0] = alone;
+    if (count == 1)
+        return;
+    for (int g = node->first; g < node->first + node->count; g++)
+        if (floor->room[g] >= share - EPSILON)
+            floor->sorted[enough++] = g;
+    g_qsort_with_data(floor->sorted, enough, sizeof *floor->sorted, by_room, floor);
+    memcpy(gpus, floor->sorted, sizeof *gpus * (gsize)count);
 }
 
 static void take(JobsFloor *floor, const int *gpus, int count, double share)
@@ -248,16 +259,13 @@ static double place(JobsFloor *floor, int pool, const Job *job, int *gpus)
     return grows;
 }
 
+/* `gpus`: those of a node in a row. */
 static void recount(JobsFloor *floor, const int *gpus, int count)
 {
-    for (int n = 0; n < floor->node_count; n++) {
-        Node *node = &floor->nodes[n];
-        bool changed = false;
-        for (int i = 0; i < count; i++)
-            changed |= gpus[i] >= node->first && gpus[i] < node->first + node->count;
-        if (changed)
-            node->fragments = fragments_of(floor, node);
-    }
+    for (int i = 0; i < count; i++)
+        if (i == 0 || floor->node_of[gpus[i]] != floor->node_of[gpus[i - 1]])
+            floor->nodes[floor->node_of[gpus[i]]].fragments =
+                fragments_of(floor, &floor->nodes[floor->node_of[gpus[i]]]);
 }
 
 int jobs_floor_take(JobsFloor *floor, int index)

@@ -183,6 +183,15 @@ static void test_fragments(void)
     const double nodes[][2] = {{0, 10}, {0, 10}, {10, 20}};
     check_times(&trace, JOBS_FGD, 1e9, nodes);
     jobs_trace_clear(&trace);
+    /* A cluster that is too large to look at GPU by GPU for each job. */
+    trace =
+        read("{\"pools\":[{\"gpus\":10000000,\"node_gpus\":1}],\"jobs\":[{\"seconds\":10,\"gpus\":9000000},"
+             "{\"seconds\":10,\"gpus\":900},{\"seconds\":10,\"gpus\":1,\"share\":0.1}]}");
+    const gint64 begun_us = g_get_monotonic_time();
+    const double large[][2] = {{0, 10}, {0, 10}, {0, 10}};
+    check_times(&trace, JOBS_FGD, 1e9, large);
+    g_assert_cmpint(g_get_monotonic_time() - begun_us, <, 30 * G_USEC_PER_SEC);
+    jobs_trace_clear(&trace);
 }
 
 /* What moments hold over time is what jobs hold, and their waiting is the jobs' waiting. */
