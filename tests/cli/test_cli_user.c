@@ -389,7 +389,8 @@ static void test_older_chips(void)
 {
     static const char *const chips[][3] = {
         {"cluster.accelerator=p40-pcie-24gb", "training.precision=fp32", "1 x 1 p40-pcie-24gb"},
-        {"cluster.accelerator=tpu-v4i", "training.precision=bf16", "1 x 1 tpu-v4i"}};
+        {"cluster.accelerator=tpu-v4i", "training.precision=bf16", "1 x 1 tpu-v4i"},
+        {"cluster.accelerator=xeon-e5-2690", "training.precision=fp32", "1 x 1 xeon-e5-2690"}};
     for (gsize i = 0; i < G_N_ELEMENTS(chips); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("run", "gpt2-xl-1gpu", "--check", "--quiet", "--set",
                                              "model=gpt2-small", "--set", chips[i][0], "--set", chips[i][1]));
