@@ -28,7 +28,8 @@ typedef struct Replica {
         reserved_tokens;     /* of active ones: seen by attention, in the cache, promised */
     double capacity, shared; /* part of a prompt that a sequence brings to the cache by itself */
     double longest, prefill_token_s;
-    double last_many_s; /* of the clock, when more than half of most_batch were active */
+    double most_cache_bytes; /* of a rank, so far */
+    double last_many_s;      /* of the clock, when more than half of most_batch were active */
     CostGenerated out;
 } Replica;
 
@@ -161,6 +162,9 @@ static void advance(Replica *r)
     r->step += steps;
     r->read_tokens += steps * grows;
     r->held_tokens += steps * grows;
+    const double promised = r->engine->reserves_longest ? r->reserved_tokens : r->held_tokens,
+                 bytes = promised * r->decode->token_bytes + batch * r->decode->sequence_bytes;
+    r->most_cache_bytes = fmax(r->most_cache_bytes, fmin(bytes, r->decode->cache_bytes));
 }
 
 static void run(Replica *r)
@@ -213,6 +217,21 @@ static int most_of(const Spec *spec, const CostGenerateAsk *ask)
     return ask->most_sequences > 0 ? ask->most_sequences : engine;
 }
 
+bool cost_generate_has_engine(const Spec *spec, GError **error)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    if (framework->engine.max_sequences > 0)
+        return true;
+    if (framework->name[0] == '\0')
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "execution.framework: a framework without a preset generates nothing before it has "
+                        "engine.max_sequences; give a preset: vllm, sglang or tensorrt-llm");
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
+        framework->name);
+}
+
 double cost_generate_most(const Spec *spec, const CostGenerateAsk *ask)
 {
     return fmin(most_of(spec, ask),
@@ -257,6 +276,7 @@ static void conclude(Replica *r, double all)
     out->capacity_tokens = r->capacity;
     out->capacity_bytes = r->decode->cache_bytes;
     out->weights_bytes = r->decode->weights_bytes;
+    out->peak_bytes = r->decode->weights_bytes + r->decode->work_bytes + r->most_cache_bytes;
 }
 
 bool cost_generate(const CostDecode *decode, const CostGenerateAsk *ask, CostGenerated *ret_result,

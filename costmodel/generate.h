@@ -28,6 +28,7 @@ typedef struct CostGenerated {
     double mean_context;           /* tokens of a sequence, over the same */
     double steps, preempted;
     double capacity_tokens, capacity_bytes; /* of the cache of a rank */
+    double peak_bytes;                      /* of a rank: weights, work and the cache when it holds most */
     double weights_bytes;                   /* of a rank */
     double part_s[COST_DECODE_PART_COUNT];  /* of decode_s */
 } CostGenerated;
@@ -36,6 +37,9 @@ typedef struct CostGenerated {
  * cache holds, or the model has no such position. */
 bool cost_generate(const CostDecode *decode, const CostGenerateAsk *ask, CostGenerated *ret_result,
                    GError **error);
+
+/* Fails where the software of `spec` has no engine: training frameworks, and those without a preset that give none. */
+bool cost_generate_has_engine(const Spec *spec, GError **error);
 
 /* Sequences that a replica of the question may have at most: for cost_decode_init(). */
 double cost_generate_most(const Spec *spec, const CostGenerateAsk *ask);

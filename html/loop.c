@@ -141,7 +141,7 @@ static void write_timeline(const Workload *workload, GString *out)
 
 static void write_memory(const Workload *workload, GString *out)
 {
-    static const char *const headers[] = {"role", "needed while it trains", "of", "fits"};
+    static const char *const headers[] = {"role", "needed while it works", "of", "fits"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < workload->spec->workload.role_count; i++) {
         const WorkloadRole *role = &workload->role[i];

@@ -57,6 +57,38 @@ static bool check_role(const Check *check, const SpecRole *role)
                            role->name);
 }
 
+/* Is the role, or one that shares its GPUs, in some phase? */
+static bool works(const SpecWorkload *workload, int role)
+{
+    for (int i = 0; i < workload->phase_count; i++) {
+        const SpecPhase *phase = &workload->phase[i];
+        const int own[] = {phase->role, phase->kind == SPEC_PHASE_SYNC ? phase->to : -1};
+        for (gsize k = 0; k < G_N_ELEMENTS(own); k++)
+            if (own[k] == role || (own[k] >= 0 && spec_role_host(workload, own[k]) == role))
+                return true;
+    }
+    return false;
+}
+
+/* A role that no phase asks, with nodes or a layout of its own, is a name written wrongly: its GPUs would be paid for, and its
+ * layout not looked at. One that a preset has and the phases leave out is none. */
+static bool check_works(const Check *check, int role)
+{
+    const SpecWorkload *workload = &check->spec->workload;
+    const SpecRole *idle = &workload->role[role];
+    g_autoptr(GString) names = g_string_new(NULL);
+    if ((idle->nodes == 0 && idle->scenario == NULL) || works(workload, role))
+        return true;
+    for (int i = 0; i < workload->role_count; i++)
+        if (works(workload, i))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", workload->role[i].name);
+    return spec_check_fail(
+        check,
+        "workload.roles.%s: no phase asks this role; leave it out, name it in workload.phases, "
+        "or give one of the roles that work: %s",
+        idle->name, names->str);
+}
+
 bool spec_check_workload(const Check *check)
 {
     const SpecWorkload *workload = &check->spec->workload;
@@ -76,6 +108,9 @@ bool spec_check_workload(const Check *check)
             return false;
     for (int i = 0; i < workload->phase_count; i++)
         trains = trains || workload->phase[i].kind == SPEC_PHASE_TRAIN;
+    for (int i = 0; i < workload->role_count && trains; i++)
+        if (!check_works(check, i))
+            return false;
     if (!trains)
         return spec_check_fail(check, "workload.phases: none of kind \"train\"; a loop trains something");
     return check_batch(check) && check_answers(check);

@@ -34,12 +34,8 @@ bool generation_run(const Spec *spec, const CostGenerateAsk *ask, bool check, Ge
                     GError **error)
 {
     *ret_generation = (Generation){.spec = spec, .ask = ask};
-    if (spec->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
-            spec->execution.framework.name);
-    return cost_decode_init(spec, cost_generate_most(spec, ask), &ret_generation->decode, error) &&
+    return cost_generate_has_engine(spec, error) &&
+           cost_decode_init(spec, cost_generate_most(spec, ask), &ret_generation->decode, error) &&
            cost_generate(&ret_generation->decode, ask, &ret_generation->result, error) &&
            (!check || holds(ret_generation, error));
 }
@@ -199,12 +195,7 @@ bool generation_table(const Spec *spec, const GenerationTable *table, bool json,
     double most = 1;
     for (int b = 0; b < table->batch_count; b++)
         most = fmax(most, table->batches[b]);
-    if (spec->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "execution.framework: \"%s\" generates nothing; give an engine: vllm, sglang or tensorrt-llm",
-            spec->execution.framework.name);
-    if (!cost_decode_init(spec, most, &decode, error))
+    if (!cost_generate_has_engine(spec, error) || !cost_decode_init(spec, most, &decode, error))
         return false;
     g_autofree double *rates = g_new0(double, (gsize)table->batch_count *(gsize)table->context_count);
     for (int i = 0; i < table->batch_count * table->context_count; i++) {

@@ -275,13 +275,19 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
 static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase *phase)
 {
     RolloutAnswer answer;
+    WorkloadRole *own = &asking->workload->role[phase->phase->role];
     const bool streams = asking->asked->in_flight && asking->asked->staleness_steps > 0;
-    if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error))
+    if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error)) {
+        g_prefix_error(asking->error, "workload.roles.%s: ", own->role->name);
         return false;
+    }
     phase->ps = sim_ps(answer.seconds);
     if (asking->asked->generation.seconds < 0)
-        there_and_back(asking->workload, &asking->workload->role[phase->phase->role], role,
-                       answer.weights_bytes, phase);
+        there_and_back(asking->workload, own, role, answer.weights_bytes, phase);
+    if (answer.peak_bytes > 0 && !trains(asking->asked, phase->phase->role)) {
+        own->needed_bytes = answer.peak_bytes;
+        own->capacity_bytes = role->cluster.accelerator.memory_bytes;
+    }
     phase->tail_s = answer.tail_s;
     phase->why = answer.why;
     phase->given = asking->asked->generation.seconds >= 0;
@@ -393,7 +399,8 @@ static bool run_loop(const Asking *asking, bool check)
     return true;
 }
 
-/* What trains has the GPU beside what the other roles there keep. Who generates sleeps meanwhile, and keeps nothing. */
+/* What trains or generates has the GPU beside what the other roles there keep. Who generates sleeps while others work, and
+ * keeps nothing then. */
 static void fill_memory(Workload *workload)
 {
     const int roles = workload->spec->workload.role_count;

@@ -61,12 +61,8 @@ bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences
         *ret_answer = (RolloutAnswer){.seconds = generation->seconds, .tail_s = NAN};
         return true;
     }
-    if (role->execution.framework.engine.max_sequences <= 0)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "execution.framework: \"%s\" generates nothing; give the role an engine: vllm, sglang or "
-            "tensorrt-llm",
-            role->execution.framework.name);
+    if (!cost_generate_has_engine(role, error))
+        return false;
     const CostGenerateAsk ask = {.prompts = generation->prompts,
                                  .samples_per_prompt = generation->samples_per_prompt,
                                  .prompt_tokens = fmax(1, round(generation->prompt_tokens)),
@@ -78,6 +74,7 @@ bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences
         return false;
     answer.seconds = result.seconds;
     answer.weights_bytes = result.weights_bytes;
+    answer.peak_bytes = result.peak_bytes;
     if (streams && !streamed(role, &ask, &result, &answer.seconds, error))
         return false;
     answer.tail_s = streams ? NAN : result.tail_s;

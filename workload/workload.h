@@ -25,7 +25,7 @@ typedef struct WorkloadRole {
     const SpecRole *role; /* borrowed */
     const Spec *spec;     /* as a scenario, its batch that of one mini-batch; NULL: no phase asks it */
     int part;
-    double needed_bytes, capacity_bytes; /* of a GPU, while it trains; 0: it does not */
+    double needed_bytes, capacity_bytes; /* of a GPU, while it trains or generates; 0: it does neither */
     double resting_bytes;                /* of a GPU, while others work there */
 } WorkloadRole;
 

@@ -248,8 +248,9 @@ static void text_memory(const Workload *workload, GString *out)
         if (!(role->capacity_bytes > 0))
             continue;
         g_autofree char *line = g_strdup_printf(
-            "%s while it trains: %s of %s, %s", role->role->name, orr_text_bytes(needed, role->needed_bytes),
-            orr_text_bytes(capacity, role->capacity_bytes),
+            "%s while it %s: %s of %s, %s", role->role->name,
+            i == workload_generator(&workload->spec->workload) ? "generates" : "trains",
+            orr_text_bytes(needed, role->needed_bytes), orr_text_bytes(capacity, role->capacity_bytes),
             role->needed_bytes <= role->capacity_bytes ? "fits" : "does not fit");
         report_page_entry(out, "memory", LABEL_COLUMN, line);
     }

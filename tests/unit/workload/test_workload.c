@@ -275,6 +275,52 @@ static void test_tensors(void)
     asked_free(slow);
 }
 
+/* The role's row of memory. */
+static const WorkloadRole *role_named(const Asked *asked, const char *name)
+{
+    g_assert_no_error(asked->error);
+    for (int i = 0; i < asked->spec->workload.role_count; i++)
+        if (strcmp(asked->workload.role[i].role->name, name) == 0)
+            return &asked->workload.role[i];
+    g_assert_not_reached();
+}
+
+#define ROOM                                                                                                 \
+    "{\"preset\":\"grpo\",\"mini_batches\":2,\"generation\":{\"prompts\":16,\"samples_per_prompt\":8,"       \
+    "\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":896}},\"roles\":{\"actor\":{\"offloaded\":%s},"       \
+    "\"rollout\":{%s\"parallel\":{\"tensor\":1},\"execution\":{\"framework\":{\"preset\":\"vllm\"}}}}}"
+
+/* An engine has the GPU beside what the actor keeps there: nothing where that moves to the host's memory, or is elsewhere. What
+ * both need together must fit. */
+static void test_room(void)
+{
+    g_autofree char *stays = g_strdup_printf(ROOM, "false", ""), *moves = g_strdup_printf(ROOM, "true", ""),
+                    *apart = g_strdup_printf(ROOM, "false", "\"nodes\":2,");
+    Asked *beside = ask(stays, NULL), *alone = ask(moves, NULL), *other = ask(apart, NULL);
+    const WorkloadRole *rollout = role_named(beside, "rollout"), *actor = role_named(beside, "actor"),
+                       *reference = role_named(beside, "reference");
+    const double own = role_named(alone, "rollout")->needed_bytes - reference->resting_bytes;
+    g_assert_cmpfloat(own, >, 0);
+    g_assert_cmpfloat(rollout->capacity_bytes, ==, beside->spec->cluster.accelerator.memory_bytes);
+    g_assert_cmpfloat_with_epsilon(rollout->needed_bytes,
+                                   own + reference->resting_bytes + actor->resting_bytes, 1);
+    g_assert_cmpfloat_with_epsilon(role_named(other, "rollout")->needed_bytes, own, 1);
+    g_assert_true(beside->workload.fits);
+    /* a GPU that holds the engine's own and not the actor's beside it */
+    g_autofree char *memory = g_strdup_printf("cluster.accelerator.memory_bytes=%.0f",
+                                              own + reference->resting_bytes + actor->resting_bytes / 2);
+    const char *const less[] = {memory, "workload.roles.rollout.execution.framework.engine.memory_frac=1",
+                                NULL};
+    Asked *tight = ask(stays, less);
+    const WorkloadRole *full = role_named(tight, "rollout");
+    g_assert_cmpfloat(full->needed_bytes, >, full->capacity_bytes);
+    g_assert_false(tight->workload.fits);
+    asked_free(beside);
+    asked_free(alone);
+    asked_free(other);
+    asked_free(tight);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -300,7 +346,15 @@ static void test_refused(void)
          "\"reference\":{\"execution\":{\"framework\":\"nothing\"}}},\"generation\":{\"seconds\":1}}",
          "none of the frameworks"},
         {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"execution\":{\"framework\":\"deepspeed\"}}}}",
-         "generates nothing"},
+         "\"deepspeed\" generates nothing"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"execution\":{\"framework\":{\"engine\":{\"memory_"
+         "frac\":0.5}}}}}"
+         "}",
+         "a framework without a preset"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"rolout\":{\"nodes\":2}}}",
+         "workload.roles.rolout: no phase asks this role"},
+        {"{\"preset\":\"grpo\",\"roles\":{\"rolout\":{\"parallel\":{\"tensor\":2}}}}",
+         "one of the roles that work: actor, rollout, reference"},
         {"{\"preset\":\"grpo\",\"generation\":{\"seconds\":1},\"roles\":{\"actor\":{\"parallel\":{\"tensor\":"
          "3}}}}",
          "parallel.tensor"},
@@ -327,6 +381,7 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/resting", test_resting);
     g_test_add_func("/workload/alone", test_alone);
     g_test_add_func("/workload/tensors", test_tensors);
+    g_test_add_func("/workload/room", test_room);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
