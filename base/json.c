@@ -53,17 +53,21 @@ const char *orr_json_name(const OrrJsonDoc *doc)
 OrrJsonType orr_json_type(const OrrJson *node)
 {
     const cJSON *item = json_item(node);
-    if (cJSON_IsBool(item))
+    switch (item != NULL ? item->type & 0xff : cJSON_Invalid) {
+    case cJSON_True:
+    case cJSON_False:
         return ORR_JSON_BOOL;
-    if (cJSON_IsNumber(item))
+    case cJSON_Number:
         return ORR_JSON_NUMBER;
-    if (cJSON_IsString(item))
+    case cJSON_String:
         return ORR_JSON_TEXT;
-    if (cJSON_IsArray(item))
+    case cJSON_Array:
         return ORR_JSON_LIST;
-    if (cJSON_IsObject(item))
+    case cJSON_Object:
         return ORR_JSON_OBJECT;
-    return ORR_JSON_NULL;
+    default:
+        return ORR_JSON_NULL;
+    }
 }
 
 const char *orr_json_type_name(const OrrJson *node)

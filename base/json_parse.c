@@ -10,6 +10,8 @@ typedef struct JsonParser {
     const char *start, *at, *end;
     const char *name;
     int depth;
+    const char *text; /* what parse_text() read, without an end of its own: in the source or in scratch */
+    gsize text_length;
     GString *scratch; /* text being unescaped */
     GError **error;
 } JsonParser;
@@ -115,28 +117,88 @@ static bool parse_escape(JsonParser *parser)
     return true;
 }
 
-/* Leaves the unescaped text in parser->scratch. */
-static bool parse_text(JsonParser *parser)
+/* From parser->at on, the bytes that text holds as they are written. */
+static gsize pass_run(JsonParser *parser)
 {
-    const char *opening = parser->at++;
+    const char *run = parser->at, *at = run, *end = parser->end;
+    while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20u)
+        at++;
+    parser->at = at;
+    return (gsize)(at - run);
+}
+
+/* Text with an escape, whose first `length` bytes from `run` on are passed: unescaped in parser->scratch. */
+static bool parse_escaped(JsonParser *parser, const char *opening, const char *run, gsize length)
+{
     g_string_truncate(parser->scratch, 0);
     for (;;) {
-        const char *run = parser->at;
-        while (parser->at < parser->end && *parser->at != '"' && *parser->at != '\\' &&
-               (unsigned char)*parser->at >= 0x20u)
-            parser->at++;
-        g_string_append_len(parser->scratch, run, parser->at - run);
+        g_string_append_len(parser->scratch, run, (gssize)length);
         if (parser->at >= parser->end)
             return fail_at(parser, opening, "text without a closing quote");
-        if (*parser->at == '"') {
-            parser->at++;
-            return true;
-        }
+        if (*parser->at == '"')
+            break;
         if (*parser->at != '\\')
             return fail_at(parser, parser->at, "control byte in text; write it as \\n, \\t or \\uXXXX");
         if (!parse_escape(parser))
             return false;
+        run = parser->at;
+        length = pass_run(parser);
     }
+    parser->at++;
+    parser->text = parser->scratch->str;
+    parser->text_length = parser->scratch->len;
+    return true;
+}
+
+/* Leaves the text in parser->text until the next one is read. Most texts have no escape and stay where they are. */
+static bool parse_text(JsonParser *parser)
+{
+    const char *opening = parser->at++, *run = parser->at;
+    const gsize length = pass_run(parser);
+    if (!at_char(parser, '"'))
+        return parse_escaped(parser, opening, run, length);
+    parser->at++;
+    parser->text = run;
+    parser->text_length = length;
+    return true;
+}
+
+/* The text that was read last, for a cJSON item to own. */
+static char *text_to_own(const JsonParser *parser)
+{
+    char *copy = cJSON_malloc(parser->text_length + 1);
+    if (copy == NULL)
+        g_error("no memory for a text of %" G_GSIZE_FORMAT " bytes", parser->text_length);
+    memcpy(copy, parser->text, parser->text_length);
+    copy[parser->text_length] = '\0';
+    return copy;
+}
+
+/* A number that the grammar took. Up to 15 digits and 22 powers of ten are exact doubles, so that one product or
+ * quotient rounds as strtod does (Clinger, "How to read floating point numbers accurately", PLDI 1990). */
+static double number_value(const char *first, const char *end)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    enum { DIGITS = 15, POWERS = G_N_ELEMENTS(powers) };
+    const char *at = first + (*first == '-' ? 1 : 0);
+    int64_t mantissa = 0;
+    int digits = 0, behind = 0;
+    for (bool point = false; at < end && (*at == '.' || g_ascii_isdigit(*at)) && digits <= DIGITS; at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        mantissa = mantissa * 10 + (*at - '0');
+        digits += mantissa > 0 ? 1 : 0;
+        behind += point ? 1 : 0;
+    }
+    if (at < end || digits > DIGITS || behind >= POWERS) {              /* an exponent, or too long */
+        g_autofree char *copy = g_strndup(first, (gsize)(end - first)); /* strtod needs an end */
+        return g_ascii_strtod(copy, NULL);
+    }
+    const double value = (double)mantissa / powers[behind];
+    return *first == '-' ? -value : value;
 }
 
 static bool parse_number(JsonParser *parser, cJSON **ret_item)
@@ -167,8 +229,7 @@ static bool parse_number(JsonParser *parser, cJSON **ret_item)
         if (at == exponent)
             return fail_at(parser, first, "a number needs digits in its exponent");
     }
-    g_autofree char *copy = g_strndup(first, (gsize)(at - first)); /* strtod needs an end */
-    const double value = g_ascii_strtod(copy, NULL);
+    const double value = number_value(first, at);
     if (!isfinite(value))
         return fail_at(parser, first, "the number is too large");
     parser->at = at;
@@ -212,7 +273,31 @@ static bool parse_list(JsonParser *parser, cJSON *list)
     }
 }
 
-static bool parse_member(JsonParser *parser, cJSON *object, GHashTable *keys)
+/* The keys of an object so far: few are compared one by one, many have a table of what the items own. */
+typedef struct KeysSeen {
+    GHashTable *table;
+    int count;
+} KeysSeen;
+
+/* Whether `key` is new in `object`. It joins the others when its item does. */
+static bool key_is_new(KeysSeen *seen, const cJSON *object, char *key)
+{
+    enum { FEW = 16 };
+    if (seen->count++ < FEW) {
+        const cJSON *member = object->child;
+        while (member != NULL && strcmp(member->string, key) != 0)
+            member = member->next;
+        return member == NULL;
+    }
+    if (seen->table == NULL) {
+        seen->table = g_hash_table_new(g_str_hash, g_str_equal);
+        for (const cJSON *member = object->child; member != NULL; member = member->next)
+            g_hash_table_add(seen->table, member->string);
+    }
+    return g_hash_table_add(seen->table, key);
+}
+
+static bool parse_member(JsonParser *parser, cJSON *object, KeysSeen *seen)
 {
     skip_space(parser);
     if (!at_char(parser, '"'))
@@ -220,33 +305,33 @@ static bool parse_member(JsonParser *parser, cJSON *object, GHashTable *keys)
     const char *where = parser->at;
     if (!parse_text(parser))
         return false;
-    g_autofree char *key = g_strdup(parser->scratch->str);
-    if (!g_hash_table_add(keys, g_strdup(key))) {
-        g_autofree char *message = g_strdup_printf("key \"%s\" occurs twice in one object; keep one", key);
-        return fail_at(parser, where, message);
-    }
-    skip_space(parser);
-    if (!at_char(parser, ':'))
-        return fail_expected(parser, "':' after a key");
-    parser->at++;
+    char *key = text_to_own(parser);
     cJSON *item = NULL;
-    if (!parse_value(parser, &item))
+    bool ok = key_is_new(seen, object, key);
+    if (!ok) {
+        g_autofree char *message = g_strdup_printf("key \"%s\" occurs twice in one object; keep one", key);
+        fail_at(parser, where, message);
+    } else {
+        skip_space(parser);
+        ok = at_char(parser, ':') || fail_expected(parser, "':' after a key");
+    }
+    if (ok) {
+        parser->at++;
+        ok = parse_value(parser, &item);
+    }
+    if (!ok) {
+        cJSON_free(key);
         return false;
-    cJSON_AddItemToObject(object, key, item);
+    }
+    cJSON_AddItemToObjectCS(object, key, item); /* takes the key as it is ... */
+    item->type &= ~cJSON_StringIsConst;         /* ... and the item owns it */
     return true;
 }
 
-static bool parse_object(JsonParser *parser, cJSON *object)
+static bool parse_members(JsonParser *parser, cJSON *object, KeysSeen *seen)
 {
-    parser->at++;
-    skip_space(parser);
-    if (at_char(parser, '}')) {
-        parser->at++;
-        return true;
-    }
-    g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (;;) {
-        if (!parse_member(parser, object, keys))
+        if (!parse_member(parser, object, seen))
             return false;
         skip_space(parser);
         if (at_char(parser, '}')) {
@@ -258,6 +343,20 @@ static bool parse_object(JsonParser *parser, cJSON *object)
         if (!pass_comma(parser, '}'))
             return false;
     }
+}
+
+static bool parse_object(JsonParser *parser, cJSON *object)
+{
+    parser->at++;
+    skip_space(parser);
+    if (at_char(parser, '}')) {
+        parser->at++;
+        return true;
+    }
+    KeysSeen seen = {NULL, 0};
+    const bool ok = parse_members(parser, object, &seen);
+    g_clear_pointer(&seen.table, g_hash_table_destroy);
+    return ok;
 }
 
 static bool parse_container(JsonParser *parser, cJSON **ret_item)
@@ -308,7 +407,9 @@ static bool parse_value(JsonParser *parser, cJSON **ret_item)
     case '"':
         if (!parse_text(parser))
             return false;
-        *ret_item = cJSON_CreateString(parser->scratch->str);
+        *ret_item = cJSON_CreateNull();
+        (*ret_item)->type = cJSON_String;
+        (*ret_item)->valuestring = text_to_own(parser);
         return true;
     default:
         break;
@@ -318,10 +419,23 @@ static bool parse_value(JsonParser *parser, cJSON **ret_item)
     return parse_word(parser, ret_item);
 }
 
+/* Past the words of eight bytes that are ASCII without a zero. */
+static const char *past_ascii(const char *at, const char *end)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
+    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        if (((word | (word - ones)) & high) != 0)
+            break;
+    }
+    return at;
+}
+
 static bool parse_root(JsonParser *parser, cJSON **ret_root)
 {
     const gchar *invalid = NULL;
-    if (!g_utf8_validate_len(parser->start, (gsize)(parser->end - parser->start), &invalid))
+    const char *mixed = past_ascii(parser->start, parser->end);
+    if (!g_utf8_validate_len(mixed, (gsize)(parser->end - mixed), &invalid))
         return fail_at(parser, invalid, "not UTF-8 text; save the file as UTF-8");
     if (!parse_value(parser, ret_root))
         return false;

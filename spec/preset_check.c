@@ -26,10 +26,10 @@ bool spec_preset_check(const OrrJson *root, const char *kind, const char *path, 
         SpecReadContext context;
         spec_read_context_init(&context, path, &spec_table_scenario, false, NULL);
         context.partial = true;
-        OrrJsonDoc *doc = orr_json_copy(root, path);
-        const bool ok =
-            (kinds[i].table != &spec_table_framework || spec_framework_translate(doc, path, error)) &&
-            spec_read_table(&context, kinds[i].table, orr_json_root(doc), scratch, error);
+        OrrJsonDoc *doc = kinds[i].table == &spec_table_framework ? orr_json_copy(root, path) : NULL;
+        const bool ok = (doc == NULL || spec_framework_translate(doc, path, error)) &&
+                        spec_read_table(&context, kinds[i].table, doc != NULL ? orr_json_root(doc) : root,
+                                        scratch, error);
         orr_json_free(doc);
         spec_read_context_clear(&context);
         return ok;

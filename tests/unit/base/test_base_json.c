@@ -1,9 +1,11 @@
 /* The JSON door: what is read exactly, what is refused and how it is said, what is written. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "tests/unit/draws.h"
 
 static OrrJsonDoc *parse(const char *text)
 {
@@ -232,6 +234,91 @@ static void test_numbers_read_back(void)
     g_rand_free(rand);
 }
 
+/* Short decimals are read by a way of their own: to the bit what strtod reads, at every length, point and exponent. */
+static void test_numbers_as_strtod(void)
+{
+    static const char *const shapes[] = {"%.*f", "-%.*f", "%.*e", "0.000%.*f"};
+    static const char *const edges[] = {"-0",
+                                        "0.0",
+                                        "-0.0000000000000000000000000",
+                                        "999999999999999",
+                                        "9007199254740993",
+                                        "9.007199254740993",
+                                        "0.1234567890123456789",
+                                        "0.0000000000000000000001",
+                                        "0.00000000000000000000001",
+                                        "0.000000000000000000000000000000000000123456789012345",
+                                        "123456789012345678901234567890"};
+    GRand *rand = g_rand_new_with_seed(11);
+    for (int i = 0; i < DRAWS(40000) + (int)G_N_ELEMENTS(edges); i++) {
+        const double size = pow(10, g_rand_double_range(rand, -4, 18));
+        char drawn[128];
+        g_snprintf(drawn, sizeof drawn, shapes[i % 4], g_rand_int_range(rand, 0, 20),
+                   g_rand_double(rand) * size);
+        /* "0.0001.5": the point of what was drawn is no second one */
+        char *second = i % 4 == 3 ? strrchr(drawn, '.') : NULL;
+        if (second != NULL && second != drawn + 1)
+            memmove(second, second + 1, strlen(second));
+        const char *text = i < (int)G_N_ELEMENTS(edges) ? edges[i] : drawn;
+        OrrJsonDoc *doc = parse(text);
+        const double read = orr_json_number(orr_json_root(doc)), meant = g_ascii_strtod(text, NULL);
+        g_test_message("%s", text);
+        g_assert_cmpmem(&read, sizeof read, &meant, sizeof meant);
+        orr_json_free(doc);
+    }
+    g_rand_free(rand);
+}
+
+/* Whatever the size of an object and the place of the first, a second key is found; all others are kept, in order. */
+static void test_keys_twice(void)
+{
+    enum { MOST = 40 };
+    for (int count = 1; count <= MOST; count++) {
+        for (int twice = -1; twice < count; twice++) {
+            GString *text = g_string_new("{");
+            for (int i = 0; i < count; i++)
+                g_string_append_printf(text, "%s\"k%d\": {\"k%d\": %d}", i > 0 ? ", " : "", i, i, i);
+            if (twice >= 0)
+                g_string_append_printf(text, ", \"\\u006b%d\": 0", twice);
+            g_string_append_c(text, '}');
+            GError *error = NULL;
+            OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "t.json", &error);
+            g_autofree char *said = g_strdup_printf("key \"k%d\" occurs twice", twice);
+            g_assert_true((doc == NULL) == (twice >= 0));
+            g_assert_true(error == NULL || strstr(error->message, said) != NULL);
+            int place = 0;
+            for (const OrrJson *node = doc != NULL ? orr_json_first(orr_json_root(doc)) : NULL; node != NULL;
+                 node = orr_json_next(node), place++) {
+                g_assert_cmpint(atoi(orr_json_key(node) + 1), ==, place);
+                g_assert_true(orr_json_number_of(node, orr_json_key(node), -1) == place);
+            }
+            g_assert_cmpint(place, ==, doc != NULL ? count : 0);
+            g_clear_error(&error);
+            orr_json_free(doc);
+            g_string_free(text, TRUE);
+        }
+    }
+}
+
+/* A byte that is no UTF-8, or a zero, is found wherever it stands among bytes that are. */
+static void test_bad_bytes_anywhere(void)
+{
+    for (int length = 1; length <= 40; length++) {
+        for (int at = 0; at < length; at++) {
+            g_autofree char *inside = g_strnfill((gsize)length, '~');
+            inside[at] = at % 2 == 0 ? '\xff' : '\0';
+            g_autoptr(GString) text = g_string_new("\"");
+            g_string_append_len(text, inside, length);
+            g_string_append_c(text, '"');
+            GError *error = NULL;
+            g_assert_null(orr_json_parse(text->str, text->len, "t.json", &error));
+            g_autofree char *said = g_strdup_printf("t.json:1:%d: not UTF-8", at + 2);
+            g_assert_true(g_str_has_prefix(error->message, said));
+            g_error_free(error);
+        }
+    }
+}
+
 static void test_file(void)
 {
     GError *error = NULL;
@@ -253,6 +340,9 @@ int main(int argc, char **argv)
     g_test_add_func("/base/json/edit", test_edit);
     g_test_add_func("/base/json/write", test_write);
     g_test_add_func("/base/json/numbers", test_numbers_read_back);
+    g_test_add_func("/base/json/as-strtod", test_numbers_as_strtod);
+    g_test_add_func("/base/json/keys-twice", test_keys_twice);
+    g_test_add_func("/base/json/bad-bytes", test_bad_bytes_anywhere);
     g_test_add_func("/base/json/file", test_file);
     return g_test_run();
 }
