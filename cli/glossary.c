@@ -34,8 +34,8 @@ static const struct {
     {"automatic parallelism", "autotuning deepspeed-autotuning mesh-tensorflow oneflow alpa accelerate",
      "Degrees that a program finds by itself. Here it is 'orrery search', over fields that are \"auto\". "
      "DeepSpeed's autotuning tries ZeRO stages and micro-batches: parallel.zero and training.micro_batch. "
-     "Meshes of Mesh-TensorFlow and OneFlow are tensor and data degrees; Accelerate launches FSDP or "
-     "DeepSpeed.",
+     "Meshes of Mesh-TensorFlow and OneFlow are tensor and data degrees; Accelerate launches DDP "
+     "(framework accelerate), FSDP or DeepSpeed.",
      "parallel.tensor"},
     {"bubble", "pipeline bubble",
      "Time in which a pipeline rank neither computes nor communicates because its input is not there yet.",

@@ -404,6 +404,25 @@ static void test_older_chips(void)
     cli_run_clear(&none);
 }
 
+/* Accelerate alone is DistributedDataParallel around the models of transformers. */
+static void test_accelerate(void)
+{
+    double step_s[2];
+    static const char *const names[] = {"accelerate", "transformers-ddp"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *set = g_strdup_printf("execution.framework=%s", names[i]);
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("run", "gpt2-xl-1gpu", "--quiet", "--format", "json", "--set", set));
+        cli_assert_done(&run, set);
+        const char *step = strstr(run.out, "\"step_s\":");
+        g_assert_nonnull(step);
+        step_s[i] = g_ascii_strtod(step + strlen("\"step_s\":"), NULL);
+        cli_run_clear(&run);
+    }
+    g_assert_cmpfloat(step_s[0], >, 0);
+    g_assert_cmpfloat(step_s[0], ==, step_s[1]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -411,6 +430,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/pages", test_pages);
     g_test_add_func("/cli/user/help-names-words", test_help_names_what_can_be_written);
     g_test_add_func("/cli/user/room", test_room);
+    g_test_add_func("/cli/user/accelerate", test_accelerate);
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
     g_test_add_func("/cli/user/table-as-calibration", test_table_as_calibration);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
