@@ -63,6 +63,7 @@ typedef struct Ledger {
     GPtrArray *sources;                /* LedgerSource*, one a file */
     LedgerStats overall, overall_full; /* full: rows of confidence "full" only */
     LedgerStats overall_experts;       /* rows with a time whose model has experts */
+    LedgerStats overall_adapters;      /* rows that train adapters: training.task lora or qlora */
     LedgerMemory memory;
     double macro_mape;          /* mean of the sources' mape */
     LedgerResiduals *residuals; /* of the rows with a time to compare; sources in the ledger's order */

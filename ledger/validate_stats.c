@@ -8,9 +8,22 @@
 
 typedef struct Selection {
     const Ledger *ledger;
-    int source; /* -1: all */
-    bool full_only, experts_only;
+    int source;                                               /* -1: all */
+    bool (*only)(const Ledger *ledger, const LedgerRow *row); /* NULL: every row */
 } Selection;
+
+static bool has_full_confidence(const Ledger *ledger, const LedgerRow *row)
+{
+    (void)ledger;
+    return row->full_confidence;
+}
+
+static bool trains_adapters(const Ledger *ledger, const LedgerRow *row)
+{
+    (void)ledger;
+    return row->said != NULL && (g_strv_contains((const char *const *)row->said, "training.task=\"lora\"") ||
+                                 g_strv_contains((const char *const *)row->said, "training.task=\"qlora\""));
+}
 
 static bool has_experts(const Ledger *ledger, const LedgerRow *row)
 {
@@ -21,8 +34,7 @@ static bool has_experts(const Ledger *ledger, const LedgerRow *row)
 static bool selects(const Selection *selection, const LedgerRow *row)
 {
     return (selection->source < 0 || row->source == selection->source) &&
-           (!selection->full_only || row->full_confidence) &&
-           (!selection->experts_only || has_experts(selection->ledger, row));
+           (selection->only == NULL || selection->only(selection->ledger, row));
 }
 
 /* Rank agreement over pairs of one cell whose measured times differ by more than 5 %. */
@@ -128,16 +140,17 @@ void ledger_sum_up(Ledger *ledger)
     int counted = 0;
     for (guint i = 0; i < ledger->sources->len; i++) {
         LedgerSource *source = ledger->sources->pdata[i];
-        source->all = statistics(&(Selection){ledger, (int)i, false, false});
-        source->full = statistics(&(Selection){ledger, (int)i, true, false});
+        source->all = statistics(&(Selection){ledger, (int)i, NULL});
+        source->full = statistics(&(Selection){ledger, (int)i, has_full_confidence});
         if (!isnan(source->all.mape)) {
             macro += source->all.mape;
             counted += 1;
         }
     }
-    ledger->overall = statistics(&(Selection){ledger, -1, false, false});
-    ledger->overall_full = statistics(&(Selection){ledger, -1, true, false});
-    ledger->overall_experts = statistics(&(Selection){ledger, -1, false, true});
+    ledger->overall = statistics(&(Selection){ledger, -1, NULL});
+    ledger->overall_full = statistics(&(Selection){ledger, -1, has_full_confidence});
+    ledger->overall_experts = statistics(&(Selection){ledger, -1, has_experts});
+    ledger->overall_adapters = statistics(&(Selection){ledger, -1, trains_adapters});
     ledger->macro_mape = counted > 0 ? macro / counted : NAN;
 }
 

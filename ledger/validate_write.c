@@ -115,6 +115,14 @@ static void write_skipped(const Ledger *ledger, GString *out)
     }
 }
 
+static void write_adapters(const LedgerStats *stats, GString *out)
+{
+    char time[ORR_TEXT_SIZE], memory[ORR_TEXT_SIZE];
+    report_page_say(out, 2, "runs of lora and qlora (%d): mean |error| of time %s, of memory %s (%d runs)",
+                    stats->rows, percent(time, stats->mape), percent(memory, stats->memory_mape),
+                    stats->memory_rows);
+}
+
 void ledger_write_text(const Ledger *ledger, bool every_row, GString *out)
 {
     char text[ORR_TEXT_SIZE];
@@ -139,6 +147,8 @@ void ledger_write_text(const Ledger *ledger, bool every_row, GString *out)
                         ledger->overall_experts.rows, percent(text, ledger->overall_experts.mape),
                         signed_percent(bias, ledger->overall_experts.bias));
     }
+    if (ledger->overall_adapters.rows > 0)
+        write_adapters(&ledger->overall_adapters, out);
     if (ledger->overall.interval_rows > 0) {
         g_autofree char *line = g_strdup_printf(
             "coverage: runs inside the %.0f %% interval that run prints: %s of %d", 100 * LEDGER_COVERAGE,
@@ -295,6 +305,8 @@ void ledger_write_json(const Ledger *ledger, GString *out)
     json_frac(&w, "full_confidence_p90", ledger->overall_full.p90);
     json_frac(&w, "experts_mape", ledger->overall_experts.mape);
     json_frac(&w, "experts_bias", ledger->overall_experts.bias);
+    json_frac(&w, "adapters_mape", ledger->overall_adapters.mape);
+    json_frac(&w, "adapters_memory_mape", ledger->overall_adapters.memory_mape);
     orr_jw_end(&w, '}');
     json_left_out(&w, ledger);
     json_memory(&w, &ledger->memory);

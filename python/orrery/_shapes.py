@@ -981,6 +981,8 @@ class ValidationOverall(Answer):
     full_confidence_p90: Any
     experts_mape: Any
     experts_bias: Any
+    adapters_mape: Any
+    adapters_memory_mape: Any
 
 
 class ValidationMemoryReserve(Answer):
