@@ -117,21 +117,22 @@ static bool unsharded(const OrrJson *scenario)
     return zero == NULL || (orr_json_type(zero) == ORR_JSON_NUMBER && orr_json_number(zero) == 0);
 }
 
+/* A loop that shards nothing, compiled: the model whole, with the loss in which its forward ends. */
+static bool compiled_whole(const OrrJson *scenario)
+{
+    return !not_compiled(scenario) && unsharded(scenario) && !shared_model(scenario);
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const OrrJson *scenario);
 } facts[] = {
-    {"shared-model", shared_model},
-    {"unfused-attention", unfused_attention},
-    {"learned-positions", learned_positions},
-    {"8-bit", in_8_bits},
-    {"not-compiled", not_compiled},
-    {"capacity-factor", has_capacity_factor},
-    {"hugging-face", hugging_face},
-    {"sharded-optimizer", sharded_optimizer},
-    {"adapter-task", adapter_task},
-    {"whole-model-task", whole_model_task},
-    {"unsharded", unsharded},
+    {"shared-model", shared_model},           {"unfused-attention", unfused_attention},
+    {"learned-positions", learned_positions}, {"8-bit", in_8_bits},
+    {"not-compiled", not_compiled},           {"capacity-factor", has_capacity_factor},
+    {"hugging-face", hugging_face},           {"sharded-optimizer", sharded_optimizer},
+    {"adapter-task", adapter_task},           {"whole-model-task", whole_model_task},
+    {"compiled-whole", compiled_whole},       {"unsharded", unsharded},
 };
 
 bool spec_recipe_fact_is(const char *name)

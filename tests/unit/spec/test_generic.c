@@ -98,6 +98,7 @@ static void test_class_of_scenario(void)
                  {"parallel.zero=3", SPEC_LOSS_UNFUSED},
                  {"parallel.tensor=1", SPEC_LOSS_UNFUSED},
                  {"parallel.pipeline=2", SPEC_LOSS_VOCAB_PARALLEL},
+                 {"execution.compiled=true", SPEC_LOSS_VOCAB_PARALLEL},
                  {"execution.framework.loss.kernel=\"fused\"", SPEC_LOSS_FUSED}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree Spec *spec = g_new0(Spec, 1);
@@ -119,6 +120,8 @@ static void test_modules_and_engines(void)
     loaded("generic", "parallel.tensor=1", spec);
     g_assert_cmpint(framework->kernels.norm, ==, SPEC_NORM_KERNEL_FUSED);
     g_assert_cmpint(framework->data_parallel.gradient_reduce_dtype, ==, SPEC_BF16);
+    loaded("generic\",\"compiled\":true,\"attention\":\"flash2", "parallel={\"zero\":0}", spec);
+    g_assert_cmpint(framework->loss.kernel, ==, SPEC_LOSS_COMPILED);
 }
 
 static void test_facts(void)
@@ -142,6 +145,11 @@ static void test_facts(void)
         {"capacity-factor", "{\"model\":{\"moe\":{\"experts\":8}}}", false},
         {"not-compiled", "{\"execution\":{\"compiled\":true}}", false},
         {"not-compiled", "{\"execution\":{}}", true},
+        {"compiled-whole", "{\"execution\":{\"compiled\":true}}", true},
+        {"compiled-whole", "{\"execution\":{\"compiled\":\"auto\"}}", false},
+        {"compiled-whole", "{\"execution\":{\"compiled\":true},\"parallel\":{\"zero\":0,\"tensor\":2}}",
+         false},
+        {"compiled-whole", "{\"execution\":{\"compiled\":true},\"parallel\":{\"zero\":3}}", false},
         {"sharded-optimizer", "{\"parallel\":{\"zero\":1}}", true},
         {"sharded-optimizer", "{\"parallel\":{\"zero\":2}}", false},
         {"sharded-optimizer", "{\"parallel\":{\"zero\":\"auto\"}}", false},
