@@ -87,6 +87,16 @@ static int rounded_up(double value, int to)
     return (int)ceil(value / to - 1e-9) * to;
 }
 
+/* How many of one length make a micro-batch of `tokens`; 1 where lengths differ, or ranks cannot cut each. */
+static int side_by_side(const Sequences *sequences, double in_row, int tokens, int cut)
+{
+    const double whole = round(in_row), mean = sequences->mean;
+    const bool equal = sequences->room > 0 || sequences->square <= mean * mean * (1 + 1e-9);
+    return equal && whole > 1 && fabs(in_row - whole) <= 1e-9 * whole && tokens % ((int)whole * cut) == 0
+               ? (int)whole
+               : 1;
+}
+
 SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *workload, const Spec *spec,
                             double count, int micro_batch)
 {
@@ -110,18 +120,22 @@ SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *work
     const double in_row = tokens / rows.microbatches / each, /* sequences */
         pairs = padded ? in_row * each * each / 2 : in_row * sequences->square / 2;
     rows.document_tokens = sequences_document_tokens(rows.tokens, pairs);
+    rows.sequences = workload->micro_batch_tokens > 0 ? 1 : side_by_side(sequences, in_row, rows.tokens, cut);
+    if (rows.sequences > 1)
+        rows.document_tokens = 0;
     return rows;
 }
 
 void sequences_put(const SequenceRows *rows, Spec *spec)
 {
+    const int side_by_side = MAX(1, rows->sequences), tokens = rows->tokens / side_by_side;
     /* Texts keep the positions that they have: a row of several needs no more of them. */
     if (spec->model.max_positions > 0)
-        spec->model.max_positions = MAX(spec->model.max_positions, rows->tokens);
-    spec->training.micro_batch = 1;
-    spec->training.sequence_length = rows->tokens;
+        spec->model.max_positions = MAX(spec->model.max_positions, tokens);
+    spec->training.micro_batch = side_by_side;
+    spec->training.sequence_length = tokens;
     spec->training.document_tokens = rows->document_tokens;
-    spec->training.global_batch = MAX(1, spec->parallel.data) * rows->microbatches;
+    spec->training.global_batch = MAX(1, spec->parallel.data) * rows->microbatches * side_by_side;
     spec->training.tokens = 0;
     spec->training.samples = 0;
 }

@@ -18,10 +18,12 @@ typedef struct Sequences {
 void sequences_of(const SpecWorkload *workload, Sequences *ret_sequences);
 
 /* What a replica works off for so many of them: `microbatches` rows of `tokens` each, with attention over documents of
- * `document_tokens` (0: over whole rows). */
+ * `document_tokens` (0: over whole rows). Rows of one length that are counted, not packed by tokens, stay `sequences` side by
+ * side, so that attention that keeps its scores keeps them for each alone. */
 typedef struct SequenceRows {
     int microbatches;
     int tokens;
+    int sequences; /* of `tokens` / `sequences` in a micro-batch; 1: one, or several packed in a row */
     double document_tokens;
     double busiest_frac; /* tokens of the busiest replica over the mean */
 } SequenceRows;

@@ -321,6 +321,27 @@ static void test_room(void)
     asked_free(tight);
 }
 
+static double needed_at(const char *micro_batch)
+{
+    static const char *const framework = "execution.framework=deepspeed"; /* keeps scores of attention */
+    g_autofree char *loop = g_strdup_printf(LOOP, "");
+    const char *const sets[] = {framework, micro_batch, NULL};
+    Asked *asked = ask(loop, sets);
+    const double bytes = role_named(asked, "actor")->needed_bytes;
+    asked_free(asked);
+    return bytes;
+}
+
+/* Sequences of one length lie side by side: twice as many take twice the activations, scores of attention among them. In a row
+ * of all of them scores would be four times as many. */
+static void test_side_by_side(void)
+{
+    const double one = needed_at("training.micro_batch=1"), two = needed_at("training.micro_batch=2"),
+                 four = needed_at("training.micro_batch=4");
+    g_assert_cmpfloat(two, >, one);
+    g_assert_cmpfloat_with_epsilon(four - two, 2 * (two - one), 1e-3 * (two - one));
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -382,6 +403,7 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/alone", test_alone);
     g_test_add_func("/workload/tensors", test_tensors);
     g_test_add_func("/workload/room", test_room);
+    g_test_add_func("/workload/side-by-side", test_side_by_side);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
