@@ -3,8 +3,6 @@
 
 static const char *not_yet(const Spec *spec)
 {
-    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW)
-        return "cluster.network.fidelity \"flow\"";
     if (spec->parallel.servers.servers > 0)
         return "parallel.parameter_server";
     if (spec->jitter.given && spec_offloads(&spec->offload))
@@ -72,6 +70,11 @@ bool spec_check_groups(const Check *check)
                                parallel->stage_layers_count == SPEC_AUTO ? "stage_layers: \"auto\""
                                                                          : "replica_microbatches");
     }
+    if (check->spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW)
+        return spec_check_fail(
+            check,
+            "cluster.network.fidelity: \"flow\" draws fabrics whose links are alike, not those of "
+            "cluster.groups; give \"analytic\", where an exchange lasts as long as its slowest member's");
     const char *feature = not_yet(check->spec);
     if (feature != NULL)
         return spec_check_fail(check, "cluster.groups: not together with %s; leave one of the two out",
