@@ -119,8 +119,9 @@ static const SpecField faults_fields[] = {
     SPEC_F_DOUBLE(SpecFaults, manual_frac, ORR_UNIT_NONE, 0, 1, "0", 0,
                   "Share of the failures after which the job does not start again by itself: it hangs, or "
                   "cannot."),
-    PHASE(response_s, "Mean time until a person has restarted the job after such a failure (manual_frac). "
-                      "Times are exponentially distributed."),
+    PHASE(response_s,
+          "Mean time until a person has restarted the job after a failure that needs one (manual_frac). "
+          "Times are exponentially distributed."),
     SPEC_F_DOUBLE(
         SpecFaults, repeat_frac, ORR_UNIT_NONE, 0, 0.95, "0", 0,
         "Share of the restarts by a person that fail because the replacement is bad too. They are repeated."),

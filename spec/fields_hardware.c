@@ -74,10 +74,10 @@ static const SpecField accelerator_fields[] = {
         SpecAccelerator, static_products, "false", 0,
         "The library's products hold every SM and are dealt out beforehand: a collective beside one hides "
         "nothing unless software leaves it SMs."),
-    SPEC_F_DOUBLE(
-        SpecAccelerator, exponentials_per_s, ORR_UNIT_NONE, 0, 1e16, "0", 0,
-        "Exponentials a second of its special function units; attention kernels carried over from another "
-        "accelerator go with it. 0: not known."),
+    SPEC_F_DOUBLE(SpecAccelerator, exponentials_per_s, ORR_UNIT_NONE, 0, 1e16, "0", 0,
+                  "Exponentials a second of the special function units. Attention kernels that were measured "
+                  "on another "
+                  "accelerator are scaled by it. 0: not known."),
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
     SPEC_F_DOUBLE(SpecAccelerator, power_cap_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,

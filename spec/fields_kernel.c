@@ -81,7 +81,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(throttle_s, SECONDS, 0, 10, 1e-3, "Kernels much shorter than this run at the boost clock.")            \
     F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
+    F(fit_p90_frac, FRAC, 0, 10, 0,                                                                          \
+      "90th percentile of the absolute relative error on the rows of the fit (fit_rows).")
 
 #define ATTENTION_FIELDS(F)                                                                                  \
     F(peak_frac, FRAC, 0, 1.3, 0.85,                                                                         \
@@ -117,7 +118,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(backward_early_frac, FRAC, 0.05, 2, 1, "Speed before cuDNN 9.17 (framework.kernels.cudnn), backward.") \
     F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
+    F(fit_p90_frac, FRAC, 0, 10, 0,                                                                          \
+      "90th percentile of the absolute relative error on the rows of the fit (fit_rows).")
 
 #define MEMORY_BOUND_FIELDS(F)                                                                               \
     F(elementwise_frac, FRAC, 0, 1.2, 0.85,                                                                  \
@@ -142,7 +144,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "What a block of one row of PyTorch's norms costs beside its bytes: launch, a trip to memory, sums.")  \
     F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
-    F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of the absolute relative error on these rows.")
+    F(fit_p90_frac, FRAC, 0, 10, 0,                                                                          \
+      "90th percentile of the absolute relative error on the rows of the fit (fit_rows).")
 
 #define FIELD(st, member, u, lo, hi, def, text)                                                              \
     SPEC_F_DOUBLE(st, member, ORR_UNIT_##u, lo, hi, #def, 0, text),

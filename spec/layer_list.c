@@ -27,7 +27,7 @@ static const SpecField layer_fields[] = {
                   "Measured: forward and backward of one sample, a third of it forward; 0: from FLOPs and "
                   "bytes."),
     SPEC_F_INT(SpecLayer, kernels, 1, 1e6, "1", 0,
-               "Kernels of its forward: a product, and those that move bytes."),
+               "Kernels of the layer's forward: its product, and kernels that only move bytes."),
     SPEC_F_INT(SpecLayer, repeat, 1, MOST_LAYERS, "1", 0, "Number of identical layers in a row."),
 };
 SPEC_TABLE(spec_table_layer, "model.layers", "One layer of a network that is no transformer.", layer_fields);
