@@ -20,6 +20,7 @@ static bool answer(const ReportOptions *options, const LedgerReserveAsk *reserve
                            .own_count = shipped->own_count};
     if (!ledger_reserve_check(reserve, asked, error) ||
         !api_choose_reserved(asked, reserve_bytes, stop, &simulation->spec, simulation->chosen, error) ||
+        (asked->workload.given && !spec_check_dealt(&simulation->spec, "", error)) ||
         !answer_ask(&simulation->spec, &simulation->source, &ask, simulation->arena, &simulation->report,
                     error))
         return false;

@@ -210,6 +210,25 @@ static bool check_uneven_batch(const Check *check)
                            training->global_batch, micro, data, micro, micro * data);
 }
 
+bool spec_check_dealt(const Spec *spec, const char *where, GError **error)
+{
+    const Check check = {spec, where, error};
+    const int data = spec->parallel.data, global = spec->training.global_batch;
+    if (!spec_check_known(data) || global % data == 0)
+        return true;
+    g_autofree char *list = spec_check_divisors(global);
+    return spec_check_fail(
+        &check,
+        "training.global_batch: %d%s cannot be dealt to %d data-parallel ranks; give a multiple of "
+        "%d, or a "
+        "parallel.data that divides it (%s)",
+        global,
+        spec->workload.given
+            ? " (prompts x samples_per_prompt of workload.generation / workload.mini_batches)"
+            : "",
+        data, data, list);
+}
+
 static bool check_batch(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
@@ -217,19 +236,8 @@ static bool check_batch(const Check *check)
               global = training->global_batch;
     if (check->spec->cluster.group_count > 0 && check->spec->parallel.replica_microbatches_count != 0)
         return check_uneven_batch(check);
-    if (spec_check_known(data) && global % data != 0) {
-        g_autofree char *list = spec_check_divisors(global);
-        return spec_check_fail(
-            check,
-            "training.global_batch: %d%s cannot be dealt to %d data-parallel ranks; give a multiple of "
-            "%d, or a "
-            "parallel.data that divides it (%s)",
-            global,
-            check->spec->workload.given
-                ? " (prompts x samples_per_prompt of workload.generation / workload.mini_batches)"
-                : "",
-            data, data, list);
-    }
+    if (spec_check_known(data) && global % data != 0) /* of a loop the split of its GPUs decides */
+        return check->spec->workload.given || spec_check_dealt(check->spec, check->where, check->error);
     if (!spec_check_known(micro) || global % micro == 0) {
         const int share = spec_check_known(data) ? global / data : 0;
         if (!spec_check_known(micro) || !spec_check_known(data) || share % micro == 0)

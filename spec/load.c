@@ -254,7 +254,8 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);
         spec->parallel.recipe_splits = spec_recipes_splits(orr_json_root(resolved));
         ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error) &&
-             check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error);
+             check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error) &&
+             (allow_auto || !spec->workload.given || spec_check_dealt(spec, where, error));
     }
     if (ok && spec->search.precision != 0)
         keep_precisions(bare, orr_json_root(own), where, source.texts, spec);

@@ -51,6 +51,10 @@ bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret
  * search calls it on every point. `where` as above; "": none before the message. Fields still SPEC_AUTO are passed over. */
 bool spec_check(const Spec *spec, const char *where, GError **error);
 
+/* The batch is as many sequences for each data-parallel rank. spec_check() asks it of all but a loop's scenario with fields
+ * that may be "auto": a search deals its GPUs anew, and what runs is asked before its step. */
+bool spec_check_dealt(const Spec *spec, const char *where, GError **error);
+
 /* Derived defaults after "auto" fields were chosen: data from the GPU count and so on. */
 bool spec_complete(Spec *spec, const char *where, GError **error);
 

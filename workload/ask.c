@@ -238,7 +238,8 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     const Spec *spec = batch_of(asking, role, sequences, &rows);
     const AnswerAsk ask = {.run = {.record = 0}};
     g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
-    if (!spec_check(spec, where, asking->error) ||
+    if (!sequences_check_dealt(&asking->sequences, asking->asked, role, where, asking->error) ||
+        !spec_check(spec, where, asking->error) ||
         !answer_ask(spec, NULL, &ask, asking->arena, &report, asking->error))
         return false;
     phase->steps = asking->asked->mini_batches * asking->asked->epochs;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/draws.h"
+#include "base/error.h"
 #include "base/stats.h"
 #include "costmodel/context.h"
 
@@ -124,6 +125,19 @@ SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *work
     if (rows.sequences > 1)
         rows.document_tokens = 0;
     return rows;
+}
+
+bool sequences_check_dealt(const Sequences *sequences, const SpecWorkload *workload, const Spec *spec,
+                           const char *where, GError **error)
+{
+    const int64_t count = (int64_t)(sequences->count / workload->mini_batches + 1e-9);
+    const int data = MAX(1, spec->parallel.data);
+    return count % data == 0 ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: %" G_GINT64_FORMAT
+                    " sequences of an optimizer step (prompts x samples_per_prompt / mini_batches) cannot be "
+                    "dealt to %d data-parallel ranks; a multiple of %d can, or give a layout with fewer",
+                    where, count, data, data);
 }
 
 void sequences_put(const SequenceRows *rows, Spec *spec)

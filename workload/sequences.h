@@ -32,6 +32,11 @@ typedef struct SequenceRows {
 SequenceRows sequences_rows(const Sequences *sequences, const SpecWorkload *workload, const Spec *spec,
                             double count, int micro_batch);
 
+/* Trainers deal whole sequences, as many to each replica, and refuse what does not divide: false, with what would.
+ * Source: [NemoRl] algorithms/grpo.py ("must be divisible by data_parallel size") */
+bool sequences_check_dealt(const Sequences *sequences, const SpecWorkload *workload, const Spec *spec,
+                           const char *where, GError **error);
+
 /* The scenario with these rows as its batch. */
 void sequences_put(const SequenceRows *rows, Spec *spec);
 

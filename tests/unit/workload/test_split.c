@@ -126,6 +126,41 @@ static void test_larger(void)
     unload(&many);
 }
 
+/* A batch that the whole machine's replicas cannot share is dealt to fewer of them: every row found can run. A run of all of
+ * them, and a machine none of whose splits can, are refused with what works. */
+static void test_small_batch(void)
+{
+    Loaded loaded = {.spec = g_new0(Spec, 1)}, again = {.spec = g_new0(Spec, 1)};
+    GError *error = NULL;
+    Splits splits;
+    g_autofree char *text = g_strdup_printf(SCENARIO, "", 16, 1, 1, "");
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "split", &error);
+    const char *const sets[] = {"workload.generation.prompts=4", NULL};
+    const char *const odd[] = {"workload.generation.prompts=1", "workload.generation.samples_per_prompt=3",
+                               NULL};
+    g_assert_true(
+        spec_load_json(orr_json_root(doc), "split", sets, true, loaded.spec, &loaded.source, &error));
+    g_assert_false(
+        spec_load_json(orr_json_root(doc), "split", sets, false, again.spec, &again.source, &error));
+    g_assert_nonnull(strstr(error->message, "32 (prompts x samples_per_prompt"));
+    g_clear_error(&error);
+    splits_search(loaded.spec, &loaded.source, SPLIT_MOST_ROWS, &splits, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(splits.row_count, >, 0);
+    for (int i = 0; i < splits.row_count; i++)
+        g_assert_cmpint(32 % (splits.row[i].train_gpus / 2), ==, 0);
+    unload(&loaded);
+    loaded.spec = g_new0(Spec, 1);
+    g_assert_true(
+        spec_load_json(orr_json_root(doc), "split", odd, true, loaded.spec, &loaded.source, &error));
+    g_assert_false(splits_search(loaded.spec, &loaded.source, 1, &splits, &error));
+    g_assert_nonnull(strstr(error->message, "3 sequences of an optimizer step"));
+    g_clear_error(&error);
+    orr_json_free(doc);
+    unload(&loaded);
+    g_free(again.spec);
+}
+
 /* The fewest GPUs that keep a deadline, and days of the step that a search of that size finds; without steps a sentence. */
 static void test_purchase(void)
 {
@@ -164,6 +199,7 @@ int main(int argc, char **argv)
     g_test_add_func("/split/experts", test_experts);
     g_test_add_func("/split/over-nodes", test_over_nodes);
     g_test_add_func("/split/larger", test_larger);
+    g_test_add_func("/split/small-batch", test_small_batch);
     g_test_add_func("/split/purchase", test_purchase);
     return g_test_run();
 }
