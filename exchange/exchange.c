@@ -136,11 +136,12 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
 {
     Settings settings;
     const ExchangeFormatRow *of = exchange_format_row(format);
-    const bool finetunes = of != NULL && of->finetunes;
-    if (spec->training.adapter.given && !finetunes)
-        return exchange_export_refuse(error, format, "training.adapter", "this format has no adapters",
-                                      "give axolotl, llama-factory, torchtune, trl or peft, or leave it out");
-    if (spec_freezes(&spec->training.freeze) && !finetunes)
+    if (spec->training.adapter.given && (of == NULL || !of->adapters))
+        return exchange_export_refuse(
+            error, format, "training.adapter", "this format has no adapters",
+            "give megatron-bridge, axolotl, llama-factory, torchtune, trl or peft, or "
+            "leave it out");
+    if (spec_freezes(&spec->training.freeze) && (of == NULL || !of->freezes))
         return exchange_export_refuse(error, format, "training.freeze", "this format freezes no weights",
                                       "give llama-factory, or leave it out");
     const bool is_loop = of != NULL && of->export_loop != NULL;

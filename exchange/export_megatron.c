@@ -476,7 +476,7 @@ static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **
                                              put_optimizer, put_training, put_precision, put_recompute};
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         ok = parts[i](&export) && ok;
-    return ok;
+    return (!bridge || megatron_put_adapter(spec, out, error)) && ok;
 }
 
 bool exchange_export_megatron(const Spec *spec, Settings *out, GError **error)

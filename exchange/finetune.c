@@ -17,7 +17,8 @@ static const ExchangeDialect axolotl = {"base_model",
                                         "lora_modules_to_save",
                                         512,
                                         1,
-                                        8};
+                                        8,
+                                        NULL};
 static const ExchangeDialect llama_factory = {"model_name_or_path",
                                               "cutoff_len",
                                               "per_device_train_batch_size",
@@ -33,7 +34,8 @@ static const ExchangeDialect llama_factory = {"model_name_or_path",
                                               "additional_target",
                                               2048,
                                               8,
-                                              8};
+                                              8,
+                                              NULL};
 static const ExchangeDialect torchtune = {"model._component_",
                                           "tokenizer.max_seq_len",
                                           "batch_size",
@@ -49,7 +51,8 @@ static const ExchangeDialect torchtune = {"model._component_",
                                           NULL,
                                           0,
                                           1,
-                                          8};
+                                          8,
+                                          NULL};
 static const ExchangeDialect trl = {"model_name_or_path",
                                     "max_length",
                                     "per_device_train_batch_size",
@@ -65,7 +68,8 @@ static const ExchangeDialect trl = {"model_name_or_path",
                                     "lora_modules_to_save",
                                     1024,
                                     8,
-                                    16};
+                                    16,
+                                    NULL};
 
 static const ExchangeDialect peft = {.model = "base_model_name_or_path",
                                      .rank = "r",
@@ -75,11 +79,21 @@ static const ExchangeDialect peft = {.model = "base_model_name_or_path",
                                      .rank_default = 8,
                                      .saved = "modules_to_save"};
 
+/* Adapters alone; peft/lora.py's own rank and linear layers. */
+static const ExchangeDialect megatron_bridge = {
+    .rank = "peft.dim",
+    .alpha = "peft.alpha",
+    .dropout = "peft.dropout",
+    .targets = "peft.target_modules",
+    .targets_default = "[\"linear_qkv\",\"linear_proj\",\"linear_fc1\",\"linear_fc2\"]",
+    .rank_default = 32};
+
 const ExchangeDialect *exchange_dialect(ExchangeFormat format)
 {
-    return format == EXCHANGE_FORMAT_AXOLOTL         ? &axolotl
-           : format == EXCHANGE_FORMAT_LLAMA_FACTORY ? &llama_factory
-           : format == EXCHANGE_FORMAT_TORCHTUNE     ? &torchtune
-           : format == EXCHANGE_FORMAT_PEFT          ? &peft
-                                                     : &trl;
+    return format == EXCHANGE_FORMAT_AXOLOTL           ? &axolotl
+           : format == EXCHANGE_FORMAT_LLAMA_FACTORY   ? &llama_factory
+           : format == EXCHANGE_FORMAT_TORCHTUNE       ? &torchtune
+           : format == EXCHANGE_FORMAT_PEFT            ? &peft
+           : format == EXCHANGE_FORMAT_MEGATRON_BRIDGE ? &megatron_bridge
+                                                       : &trl;
 }

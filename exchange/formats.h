@@ -12,7 +12,8 @@ typedef struct ExchangeFormatRow {
     const char *title;
     const char *array;         /* of shell words */
     const char *frameworks[6]; /* profiles of that software begin so; NULL behind them */
-    bool finetunes;            /* it says adapters, and what is frozen */
+    bool adapters;             /* it says training.adapter */
+    bool freezes;              /* its own checks answer for training.freeze */
     bool adapter_only; /* and nothing else; its reader takes no key but its own, so it holds no scenario */
 } ExchangeFormatRow;
 

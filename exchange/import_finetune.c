@@ -123,6 +123,11 @@ static void take_adapter(ExchangeImport *import, const ExchangeDialect *names, c
     exchange_import_adapter_layers(import, names);
 }
 
+void exchange_import_adapter(ExchangeImport *import, ExchangeFormat format)
+{
+    take_adapter(import, exchange_dialect(format), "bf16");
+}
+
 /* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
 static void take_task(ExchangeImport *import, const ExchangeDialect *names, const char *base, bool pairs)
 {

@@ -62,6 +62,10 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
         exchange_import_native(import, "training.adapter.targets", "\"all-linear\"");
         return;
     }
+    if (given == NULL && names->targets_default != NULL) {
+        exchange_import_native(import, "training.adapter.targets", names->targets_default);
+        return;
+    }
     g_autoptr(GString) list = g_string_new("[");
     const bool pattern = take_pattern(import, names, given, list);
     bool one_layer = false, told = false;
@@ -99,7 +103,7 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
 static void take_saved(ExchangeImport *import, const ExchangeDialect *names)
 {
     g_autoptr(GString) list = g_string_new("[");
-    const char *given = exchange_import_said(import, names->saved);
+    const char *given = names->saved != NULL ? exchange_import_said(import, names->saved) : NULL;
     g_auto(GStrv) parts = g_strsplit_set(given != NULL ? given : "", "[],'\" \t\n", -1);
     for (char **part = parts; *part != NULL; part++) {
         const char *dot = strrchr(*part, '.'), *name = dot != NULL ? dot + 1 : *part;

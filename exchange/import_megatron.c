@@ -494,4 +494,5 @@ void exchange_import_megatron_bridge(ExchangeImport *import)
         exchange_import_native(import, "model.preset", quoted);
     }
     import_named(import, true);
+    megatron_take_adapter(import);
 }

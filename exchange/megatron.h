@@ -38,6 +38,9 @@ bool megatron_check(const Spec *spec, bool bridge, GError **error);
 void megatron_environment(const Spec *spec, Settings *out);
 /* A batch that grows evenly, as flags have it; other schedules are several runs, which the report of what is lost tells. */
 void megatron_put_ramp(const Spec *spec, bool bridge, Settings *out);
+/* training.adapter as Megatron-Bridge's object peft (class LoRA); false: it has no such adapter, `error` says what would do. */
+bool megatron_put_adapter(const Spec *spec, Settings *out, GError **error);
+void megatron_take_adapter(ExchangeImport *import);
 
 /* "needs Megatron-Core 0.12 or later (--recompute-modules)": the release that the newest of the options came with; NULL:
  * any since 0.5; g_free. */

@@ -198,7 +198,7 @@ static void test_refusals(void)
          ",\"parallel\":{\"tensor\":2},\"execution\":{\"framework\":\"transformers-ddp\"}",
          "parallel.tensor: above 1"},
         {EXCHANGE_FORMAT_DEEPSPEED, "\"task\":\"lora\"," ADAPTER(""), DDP,
-         "give axolotl, llama-factory, torchtune, trl or peft"},
+         "give megatron-bridge, axolotl, llama-factory, torchtune, trl or peft"},
         {EXCHANGE_FORMAT_TRL, "\"task\":\"orpo\"", DDP, "training.task: orpo; give sft, lora"},
         {EXCHANGE_FORMAT_PEFT, "\"task\":\"sft\"", DDP, "training.adapter: none; give one"},
     };
