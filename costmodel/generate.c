@@ -276,6 +276,7 @@ static void conclude(Replica *r, double all)
     out->capacity_tokens = r->capacity;
     out->capacity_bytes = r->decode->cache_bytes;
     out->weights_bytes = r->decode->weights_bytes;
+    out->cache_bytes = r->most_cache_bytes;
     out->peak_bytes = r->decode->weights_bytes + r->decode->work_bytes + r->most_cache_bytes;
 }
 

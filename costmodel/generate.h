@@ -29,6 +29,7 @@ typedef struct CostGenerated {
     double steps, preempted;
     double capacity_tokens, capacity_bytes; /* of the cache of a rank */
     double peak_bytes;                      /* of a rank: weights, work and the cache when it holds most */
+    double cache_bytes;                     /* of a rank, when it holds most */
     double weights_bytes;                   /* of a rank */
     double part_s[COST_DECODE_PART_COUNT];  /* of decode_s */
 } CostGenerated;

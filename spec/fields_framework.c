@@ -202,6 +202,10 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
          "ZeRO-2 and 3 (and scatter-early): gradients are reduced on every micro-batch."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
+    FLAG(SpecRecipeDataParallel, prefetches_by_trace,
+         "ZeRO-3: gathers ahead follow the modules of the pass before. A loop whose model scores and trains "
+         "in "
+         "turn gathers nothing ahead."),
     SPEC_F_WORD(SpecRecipeDataParallel, resharding, &spec_words_resharding, "\"after-forward\"", 0,
                 "ZeRO-3: when gathered weights are dropped. after-forward: behind each pass. "
                 "after-recompute: so, and weights that recomputation used are gathered again for the "

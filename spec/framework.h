@@ -59,7 +59,7 @@ typedef struct SpecRecipeDataParallel {
     bool initial_broadcast, reduce_each_microbatch, gathers_within_layer;
     int prefetch_units;
     SpecResharding resharding;
-    bool root_unit, gradient_cast;
+    bool root_unit, gradient_cast, prefetches_by_trace;
     double gradient_copies, bucket_copies, gathered_copies;
     double tensor_list_rank_host_s, tensor_list_copies;
     SpecGathersBegin gathers_begin;
@@ -225,7 +225,7 @@ typedef struct SpecEngine {
         drafted_tokens, sequence_host_s, logprob_host_s, load_host_s;
     int max_sequences; /* 0: it generates nothing */
     bool reserves_longest, shares_prefixes, keeps_windows, pads_batches, captures_graphs, gathers_rows,
-        narrow_rows;
+        narrow_rows, keeps_cache;
     SpecDtype cache_dtype;
     SpecDtype weights_dtype; /* SPEC_AUTO: of training.precision */
     SpecExpertKernels experts;

@@ -3,7 +3,6 @@
 
 #include "answer/answer.h"
 #include "base/error.h"
-#include "costmodel/params.h"
 #include "sim/picoseconds.h"
 #include "step/step.h"
 #include "workload/check.h"
@@ -154,23 +153,6 @@ static Spec *role_spec(const Asking *asking, int row)
     return spec;
 }
 
-/* Weights on a GPU, of a model that only scores. */
-static double weights_of(const Spec *spec)
-{
-    const SpecParallel *parallel = &spec->parallel;
-    const double replicas = parallel->zero == 3 ? parallel->data : 1,
-                 expert_replicas = fmax(1, replicas / MAX(1, parallel->expert));
-    const CostModelPart ends[] = {COST_PART_EMBEDDING, COST_PART_HEAD};
-    CostWeights sum = {0};
-    for (int i = 0; i < spec->model.layers + 2; i++) {
-        const CostParams params = i < 2 ? cost_part_params(&spec->model, ends[i], 0)
-                                        : cost_part_params(&spec->model, COST_PART_LAYER, i - 2);
-        const CostWeights weights = cost_rank_weights(&params, parallel);
-        cost_weights_add(&sum, &weights);
-    }
-    return 2 * (sum.dense / replicas + sum.expert / expert_replicas) / MAX(1, parallel->pipeline);
-}
-
 static bool trains(const SpecWorkload *asked, int role)
 {
     for (int i = 0; i < asked->phase_count; i++)
@@ -187,13 +169,30 @@ static void set_rows(const SequenceRows *rows, WorkloadPhase *phase)
     phase->tokens = rows->tokens;
 }
 
-static Spec *batch_of(const Asking *asking, const Spec *role, double sequences, SequenceRows *ret_rows)
+/* Whether the role's model only scores, or only trains. */
+static bool passes_alike(const SpecWorkload *asked, int role)
+{
+    unsigned kinds = 0;
+    for (int i = 0; i < asked->phase_count; i++)
+        if (asked->phase[i].role == role && asked->phase[i].kind != SPEC_PHASE_SYNC)
+            kinds |= 1u << asked->phase[i].kind;
+    return (kinds & (kinds - 1)) == 0;
+}
+
+/* The role at work on so many sequences. A forward alone and one with its backward are different traces: the next pass meets
+ * other modules than the recorded ones and invalidates them.
+ * Source: [DSChatTrace] runtime/zero/partitioned_param_coordinator.py: trace_prologue, is_complete_trace */
+static Spec *batch_of(const Asking *asking, const Spec *role, int row, double sequences,
+                      SequenceRows *ret_rows)
 {
     Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
     const int micro_batch = MAX(1, asking->workload->spec->training.micro_batch);
     *spec = *role;
     *ret_rows = sequences_rows(&asking->sequences, asking->asked, role, sequences, micro_batch);
     sequences_put(ret_rows, spec);
+    SpecRecipeDataParallel *data_parallel = &spec->execution.framework.data_parallel;
+    if (data_parallel->prefetches_by_trace && !passes_alike(asking->asked, row))
+        data_parallel->prefetch_units = 0;
     return spec;
 }
 
@@ -235,7 +234,7 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     Report report;
     WorkloadRole *own = &asking->workload->role[phase->phase->role];
     const double sequences = asking->sequences.count / asking->asked->mini_batches;
-    const Spec *spec = batch_of(asking, role, sequences, &rows);
+    const Spec *spec = batch_of(asking, role, phase->phase->role, sequences, &rows);
     const AnswerAsk ask = {.run = {.record = 0}};
     g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
     if (!sequences_check_dealt(&asking->sequences, asking->asked, role, where, asking->error) ||
@@ -258,18 +257,18 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     SequenceRows rows;
     SimPlan plan;
     WorkloadRole *own = &asking->workload->role[phase->phase->role];
-    const Spec *spec = batch_of(asking, role, asking->sequences.count, &rows);
+    const Spec *spec = batch_of(asking, role, phase->phase->role, asking->sequences.count, &rows);
     g_autofree char *where = g_strdup_printf("workload.roles.%s", own->role->name);
     if (!spec_check(spec, where, asking->error) || !sim_step_plan(spec, asking->arena, &plan, asking->error))
         return false;
     phase->ps = workload_forward_ps(&plan);
     set_rows(&rows, phase);
-    own->resting_bytes = fmax(own->resting_bytes, weights_of(role));
+    own->resting_bytes = fmax(own->resting_bytes, workload_held_bytes(role));
     if (own->role->offloaded && own->role->host_memory == SPEC_HOST_FRESH &&
         !trains(asking->asked, phase->phase->role))
-        there_and_back(asking->workload, own, role, weights_of(role), phase);
+        there_and_back(asking->workload, own, role, workload_held_bytes(role), phase);
     else if (rests(asking->workload, own)) /* its copy in the host's memory stays, or training comes */
-        add_seconds(phase, workload_return_s(role, own->role->host_memory, weights_of(role)));
+        add_seconds(phase, workload_return_s(role, own->role->host_memory, workload_held_bytes(role)));
     return true;
 }
 
@@ -289,6 +288,8 @@ static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase
         own->needed_bytes = answer.peak_bytes;
         own->capacity_bytes = role->cluster.accelerator.memory_bytes;
     }
+    if (role->execution.framework.engine.keeps_cache && !own->role->offloaded)
+        own->resting_bytes = answer.cache_bytes;
     phase->tail_s = answer.tail_s;
     phase->why = answer.why;
     phase->given = asking->asked->generation.seconds >= 0;

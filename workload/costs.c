@@ -75,6 +75,22 @@ double workload_weight_bytes(const Spec *spec)
     return bytes * cost_parameters(&spec->model, 0, false);
 }
 
+double workload_held_bytes(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const double replicas = parallel->zero == 3 ? parallel->data : 1,
+                 expert_replicas = fmax(1, replicas / MAX(1, parallel->expert));
+    const CostModelPart ends[] = {COST_PART_EMBEDDING, COST_PART_HEAD};
+    CostWeights sum = {0};
+    for (int i = 0; i < spec->model.layers + 2; i++) {
+        const CostParams params = i < 2 ? cost_part_params(&spec->model, ends[i], 0)
+                                        : cost_part_params(&spec->model, COST_PART_LAYER, i - 2);
+        const CostWeights weights = cost_rank_weights(&params, parallel);
+        cost_weights_add(&sum, &weights);
+    }
+    return 2 * (sum.dense / replicas + sum.expert / expert_replicas) / MAX(1, parallel->pipeline);
+}
+
 /* So many neighbours, as many of them in a scale-up domain as fit. */
 static CostGroup neighbours(const SpecCluster *cluster, int ranks)
 {

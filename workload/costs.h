@@ -20,6 +20,9 @@ double workload_least_flops(const Spec *spec, const SpecModel *model, const Spec
 /* Of all weights, as a receiver stores them. */
 double workload_weight_bytes(const Spec *spec);
 
+/* Weights on a GPU, of a model that only scores. */
+double workload_held_bytes(const Spec *spec);
+
 /* Weights of `from`, spread over its GPUs, to the GPUs of `to`. `same`: both are on the same GPUs.
  * Colocated: every tensor is gathered whole from all that hold a part, and each GPU keeps its shard of it. Apart by
  * broadcast: gathered likewise, then sent from one GPU through all that receive. Peer to peer: every GPU that holds a part

@@ -74,6 +74,7 @@ bool rollout_ask(const Spec *role, const SpecWorkload *workload, const Sequences
         return false;
     answer.seconds = result.seconds;
     answer.weights_bytes = result.weights_bytes;
+    answer.cache_bytes = result.cache_bytes;
     answer.peak_bytes = result.peak_bytes;
     if (streams && !streamed(role, &ask, &result, &answer.seconds, error))
         return false;

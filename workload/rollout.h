@@ -9,6 +9,7 @@ typedef struct RolloutAnswer {
     double tail_s;        /* of it, with at most half as many answers as at most; NAN: not known */
     const char *why;      /* what binds, in words; NULL: not known */
     double weights_bytes; /* of a GPU; 0: not known */
+    double cache_bytes;   /* of a GPU, keys and values when it holds most; 0: not known */
     double peak_bytes;    /* of a GPU, with work and the cache when it holds most; 0: not known */
 } RolloutAnswer;
 

@@ -342,6 +342,61 @@ static void test_side_by_side(void)
     g_assert_cmpfloat_with_epsilon(four - two, 2 * (two - one), 1e-3 * (two - one));
 }
 
+static int64_t phase_ps(const Asked *asked, const char *name)
+{
+    for (int i = 0; i < asked->workload.phase_count; i++)
+        if (strcmp(asked->workload.phase[i].phase->name, name) == 0)
+            return asked->workload.phase[i].ps;
+    g_assert_not_reached();
+}
+
+/* DeepSpeed's gathers ahead follow the modules of the pass before: a model that scores and trains in turn has none, the
+ * reference, which scores alone, has them. Off, or where gathers ahead follow no trace, both have. */
+static void test_trace(void)
+{
+    static const char loop[] = "{\"preset\":\"grpo\",\"generation\":{\"prompts\":16,\"samples_per_prompt\":8,"
+                               "\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":896},\"seconds\":12.5}}";
+    const char *const traced[] = {"parallel.tensor=1", "parallel.zero=3", "execution.framework=deepspeed",
+                                  NULL};
+    const char *const plain[] = {traced[0], traced[1], traced[2],
+                                 "execution.framework.data_parallel.prefetches_by_trace=false", NULL};
+    Asked *with = ask(loop, traced), *without = ask(loop, plain);
+    g_assert_no_error(with->error);
+    g_assert_no_error(without->error);
+    g_assert_cmpint(phase_ps(with, "reference"), ==, phase_ps(without, "reference"));
+    g_assert_cmpint(phase_ps(without, "old log-probs"), ==, phase_ps(without, "reference"));
+    g_assert_cmpint(phase_ps(with, "old log-probs"), >, phase_ps(without, "old log-probs"));
+    g_assert_cmpint(phase_ps(with, "update"), >, phase_ps(without, "update"));
+    asked_free(with);
+    asked_free(without);
+}
+
+/* An engine that keeps its cache takes that much more of the GPU from who trains there, and nothing of its own peak. */
+static void test_kept_cache(void)
+{
+    static const char loop[] =
+        "{\"preset\":\"grpo\",\"generation\":{\"engine\":\"deepspeed-chat\",\"prompts\":16,"
+        "\"samples_per_prompt\":8,\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":896}}}";
+    double needed[2][2];
+    for (int kept = 0; kept < 2; kept++) {
+        const char *const sets[] = {kept ? NULL
+                                         : "workload.roles.rollout={\"execution\":{\"framework\":{\"preset\":"
+                                           "\"deepspeed-chat\",\"engine\":{\"keeps_cache\":false}}}}",
+                                    NULL};
+        Asked *asked = ask(loop, sets);
+        g_assert_no_error(asked->error);
+        needed[kept][0] = asked->workload.role[asked->workload.phase[0].phase->role].needed_bytes;
+        needed[kept][1] = 0;
+        for (int i = 0; i < asked->workload.phase_count; i++)
+            if (asked->workload.phase[i].phase->kind == SPEC_PHASE_TRAIN)
+                needed[kept][1] = asked->workload.role[asked->workload.phase[i].phase->role].needed_bytes;
+        asked_free(asked);
+    }
+    /* 16 sequences a replica of 2 ranks; the last step of 1,024 tokens; keys and values of 4 layers */
+    g_assert_cmpfloat_with_epsilon(needed[1][0], needed[0][0], 1);
+    g_assert_cmpfloat_with_epsilon(needed[1][1] - needed[0][1], 16 * 1024.0 * 4 * 2 * 1024 / 2 * 2, 1);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -404,6 +459,8 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/tensors", test_tensors);
     g_test_add_func("/workload/room", test_room);
     g_test_add_func("/workload/side-by-side", test_side_by_side);
+    g_test_add_func("/workload/trace", test_trace);
+    g_test_add_func("/workload/kept-cache", test_kept_cache);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
