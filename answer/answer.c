@@ -34,6 +34,13 @@ bool answer_ask(const Spec *spec, const SpecSource *source, const AnswerAsk *ask
     return true;
 }
 
+void answer_costs(Report *report)
+{
+    report->days = report->gpu_hours = report->usd = report->kwh = report->co2_kg = report->waiting_kwh = 0;
+    report->effective = (ReportEffective){.told = false};
+    report_costs_fill(report);
+}
+
 bool answer_live(const CampaignAssumed *assumed, const char *where, OrrArena *arena, Report *report,
                  GError **error)
 {

@@ -27,6 +27,11 @@ typedef struct AnswerAsk {
 bool answer_ask(const Spec *spec, const SpecSource *source, const AnswerAsk *ask, OrrArena *arena,
                 Report *ret_report, GError **error);
 
+/* Days and costs of computing anew, of an answer that was asked without `assumed` and without runs of one's own: for a
+ * Spec that differs in prices, PUE, tokens, faults or storage alone, without batches of its schedule. What failed in the
+ * old ones is no longer in them. */
+void answer_costs(Report *report);
+
 /* The last part apart: days and costs of an answer that was asked without `assumed`. */
 bool answer_live(const CampaignAssumed *assumed, const char *where, OrrArena *arena, Report *report,
                  GError **error);

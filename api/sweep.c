@@ -1,11 +1,13 @@
-/* api/sweep.c - see sweep.h. Threads take the next combination; what all of them need is read once. Tested:
- * unit/api/test_api.c, bench/bench_sweep.sh
+/* api/sweep.c - see sweep.h. Threads take the next runs of one step; what all of them need is read once. Tested:
+ * unit/api/test_api.c, unit/api/test_after.c, bench/bench_sweep.sh
  */
 #include "api/sweep.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "answer/answer.h"
+#include "api/after.h"
 #include "api/journal.h"
 #include "base/crew.h"
 #include "base/file.h"
@@ -15,7 +17,9 @@ typedef struct Sweep {
     const ApiSweepAsk *ask;
     ApiShipped shipped;
     GArray *rows;
-    GMutex lock; /* of what follows */
+    ApiAfter *after;
+    guint pieces; /* in which the runs of one step are dealt to threads, each of which simulates it */
+    GMutex lock;  /* of what follows */
     guint done;
     bool stopped;
     ApiJournal *journal; /* may be NULL */
@@ -118,14 +122,24 @@ static GPtrArray *sets_of(const ApiSweepAsk *ask, char *const *values)
     return sets;
 }
 
-static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shipped, guint64 index)
+static ApiSimulation *simulate(const ApiSweepAsk *ask, const ApiShipped *shipped, char *const *values,
+                               GError **error)
 {
     const ReportOptions options = {.unfold = false};
-    ApiSweepRow row = {.values = values_of(ask->fields, index)};
-    GPtrArray *sets = sets_of(ask, row.values);
-    GError *error = NULL;
+    GPtrArray *sets = sets_of(ask, values);
     ApiSimulation *simulation =
-        api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &ask->stop, &error);
+        api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &ask->stop, error);
+    g_ptr_array_free(sets, TRUE);
+    if (ask->steps != NULL)
+        g_atomic_int_inc(ask->steps);
+    return simulation;
+}
+
+static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shipped, guint64 index)
+{
+    ApiSweepRow row = {.values = values_of(ask->fields, index)};
+    GError *error = NULL;
+    ApiSimulation *simulation = simulate(ask, shipped, row.values, &error);
     if (simulation != NULL && simulation->workload != NULL)
         fill_loop(simulation->workload, &row);
     else if (simulation != NULL &&
@@ -135,7 +149,60 @@ static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shippe
         row.reason = without_path(ask->input.path, error->message);
     api_simulation_free(simulation);
     g_clear_error(&error);
-    g_ptr_array_free(sets, TRUE);
+    return row;
+}
+
+/* --- runs of one step --- */
+
+/* Of one thread, for some runs that follow each other. */
+typedef struct Shared {
+    guint step;
+    ApiSimulation *base; /* NULL: not asked yet, or its runs go by themselves */
+    bool asked;
+    Spec *spec; /* the base's with the members of the run at hand */
+    OrrArena *arena;
+} Shared;
+
+static void share(const Sweep *sweep, Shared *shared)
+{
+    const ApiSweepAsk *ask = sweep->ask;
+    g_auto(GStrv) values = values_of(ask->fields, api_after_base(sweep->after, shared->step));
+    ApiSimulation *base = simulate(ask, &sweep->shipped, values, NULL);
+    shared->asked = true;
+    if (base != NULL && api_after_shares(sweep->after, base)) {
+        shared->base = base;
+        shared->spec = g_memdup2(&base->spec, sizeof base->spec);
+        shared->arena = orr_arena_new();
+    } else {
+        api_simulation_free(base);
+    }
+}
+
+static void shared_clear(Shared *shared)
+{
+    api_simulation_free(shared->base);
+    g_free(shared->spec);
+    if (shared->arena != NULL)
+        orr_arena_free(shared->arena);
+}
+
+/* What is refused is told by a run of its own. */
+static ApiSweepRow answer_row(const Sweep *sweep, Shared *shared, guint each)
+{
+    const ApiSweepAsk *ask = sweep->ask;
+    const guint index = api_after_index(sweep->after, shared->step, each);
+    if (!shared->asked)
+        share(sweep, shared);
+    if (shared->base == NULL || !api_after_put(sweep->after, each, shared->spec))
+        return simulate_row(ask, &sweep->shipped, index);
+    Report report = shared->base->report;
+    report.spec = shared->spec;
+    orr_arena_clear(shared->arena);
+    answer_costs(&report);
+    if (!ask->ideal && !answer_live(&sweep->shipped.assumed, ask->input.path, shared->arena, &report, NULL))
+        return simulate_row(ask, &sweep->shipped, index);
+    ApiSweepRow row = {.values = values_of(ask->fields, index)};
+    fill_row(&report, &row);
     return row;
 }
 
@@ -170,22 +237,18 @@ static double done_frac(const Sweep *sweep)
     return MIN(1, (double)sweep->done * (team != NULL ? team->ranks : 1) / sweep->rows->len);
 }
 
-static void work(int index, void *data)
+static void take_row(Sweep *sweep, guint index, ApiSweepRow *row)
 {
-    Sweep *sweep = data;
-    if (is_stopped(sweep) || !is_mine(sweep->ask, index) || is_done(sweep->rows, (guint)index))
-        return;
-    ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, (guint64)index);
     const bool over = orr_stop_asked(&sweep->ask->stop); /* what "auto" became may not be the best */
     g_mutex_lock(&sweep->lock);
     sweep->stopped = sweep->stopped || over;
     if (over) {
-        row_clear(&row);
+        row_clear(row);
     } else {
-        g_array_index(sweep->rows, ApiSweepRow, index) = row;
+        g_array_index(sweep->rows, ApiSweepRow, index) = *row;
         sweep->done++;
         if (sweep->journal != NULL && sweep->error == NULL)
-            sweep->stopped = !api_journal_add(sweep->journal, (guint)index, &row, &sweep->error);
+            sweep->stopped = !api_journal_add(sweep->journal, index, row, &sweep->error);
         if (sweep->ask->progress != NULL &&
             !sweep->ask->progress(done_frac(sweep), sweep->ask->progress_data))
             sweep->stopped = true;
@@ -193,11 +256,43 @@ static void work(int index, void *data)
     g_mutex_unlock(&sweep->lock);
 }
 
+/* A piece of the runs of one step. */
+static void work(int item, void *data)
+{
+    Sweep *sweep = data;
+    const guint64 all = api_after_each(sweep->after), piece = (guint)item % sweep->pieces;
+    const guint from = (guint)(all * piece / sweep->pieces), to = (guint)(all * (piece + 1) / sweep->pieces);
+    Shared shared = {.step = (guint)item / sweep->pieces, .asked = to - from < 2};
+    for (guint each = from; each < to && !is_stopped(sweep); each++) {
+        const guint index = api_after_index(sweep->after, shared.step, each);
+        if (!is_mine(sweep->ask, (int)index) || is_done(sweep->rows, index))
+            continue;
+        ApiSweepRow row = answer_row(sweep, &shared, each);
+        take_row(sweep, index, &row);
+    }
+    shared_clear(&shared);
+}
+
+/* So that every thread has some to do, none waits long for the last, and a step is worth its runs. */
+static guint pieces_of(const Sweep *sweep)
+{
+    enum { PIECES_A_THREAD = 8, LEAST_RUNS = 4 };
+    const int threads = sweep->ask->threads > 0 ? sweep->ask->threads : orr_crew_cores();
+    const guint wanted = threads > 1 ? (guint)threads * PIECES_A_THREAD : 1,
+                steps = api_after_steps(sweep->after), most = api_after_each(sweep->after) / LEAST_RUNS;
+    return CLAMP((wanted + steps - 1) / steps, 1, MAX(1, most));
+}
+
 static void run_all(Sweep *sweep)
 {
+    const ApiSweepAsk *ask = sweep->ask;
     const OrrStop stop = {is_stopped, sweep};
     g_mutex_init(&sweep->lock);
-    orr_crew((int)sweep->rows->len, sweep->ask->threads, &stop, work, sweep);
+    sweep->after =
+        api_after_new(&ask->input, ask->sets, ask->fields, ask->alone || ask->input.own_runs != NULL);
+    sweep->pieces = pieces_of(sweep);
+    orr_crew((int)(api_after_steps(sweep->after) * sweep->pieces), ask->threads, &stop, work, sweep);
+    api_after_free(sweep->after);
     g_mutex_clear(&sweep->lock);
 }
 

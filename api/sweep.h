@@ -39,6 +39,9 @@ typedef struct ApiSweepAsk {
     bool (*progress)(double done_frac, void *data);
     void *progress_data;
     OrrStop stop; /* ends with the rows that are done */
+    bool
+        alone; /* every run is loaded and simulated by itself: the oracle of those that share a step (after.h) */
+    gint *steps; /* counts scenarios that were loaded and simulated; may be NULL */
 } ApiSweepAsk;
 
 /* ApiSweepRow, one for every combination, in order and whatever the threads; one that is refused has its reason. Fewer
