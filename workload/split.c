@@ -202,6 +202,8 @@ bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int
     bool ok = load_degrees(&search, error);
     if (ok)
         ask_all(&search, CLAMP(top, 1, SPLIT_MOST_ROWS), &splits);
+    if (first != NULL)
+        g_strlcpy(splits.why, first->message, sizeof splits.why);
     if (ok && splits.row_count == 0)
         ok = orr_fail(error, ORR_ERROR_INPUT, "workload: none of %d splits of %d nodes can run; %s",
                       splits.space, nodes,

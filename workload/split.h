@@ -30,6 +30,7 @@ typedef struct Splits {
     int asked;       /* of them, in full and with an answer */
     int refused;     /* layouts that do not divide, or memory that does not hold it */
     int pruned;      /* bound above what was found */
+    char why[512];   /* the first of them was refused; "": its models do not fit in memory, or none was */
 } Splits;
 
 /* The scenario's nodes and those of the role that generates, dealt anew; that role's tensor degree too, in powers of two

@@ -18,6 +18,8 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
     orr_jw_int(&w, "space", splits->space);
     orr_jw_int(&w, "evaluated", splits->asked);
     orr_jw_int(&w, "refused", splits->refused);
+    if (splits->why[0] != '\0')
+        orr_jw_text(&w, "first_refusal", splits->why);
     orr_jw_int(&w, "pruned", splits->pruned);
     orr_jw_bool(&w, "proved", true);
     orr_jw_begin(&w, "best", '[');
@@ -77,8 +79,11 @@ void splits_write_text(const Splits *splits, GString *out)
     g_string_append_printf(
         out,
         "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
-        "refused; the best are proved.\n\n",
+        "refused; the best are proved.\n",
         splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned, splits->refused);
+    if (splits->why[0] != '\0')
+        report_page_say(out, 0, "The first refused: %s.", splits->why);
+    g_string_append_c(out, '\n');
     OrrTable *table = splits_table(splits, false);
     report_page_table(table, out, 2);
     orr_table_free(table);

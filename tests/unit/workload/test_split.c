@@ -147,6 +147,7 @@ static void test_small_batch(void)
     splits_search(loaded.spec, &loaded.source, SPLIT_MOST_ROWS, &splits, &error);
     g_assert_no_error(error);
     g_assert_cmpint(splits.row_count, >, 0);
+    g_assert_nonnull(strstr(splits.why, "32 sequences of an optimizer step"));
     for (int i = 0; i < splits.row_count; i++)
         g_assert_cmpint(32 % (splits.row[i].train_gpus / 2), ==, 0);
     unload(&loaded);
