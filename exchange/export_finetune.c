@@ -300,12 +300,13 @@ static void put_trainer(Export *export)
     const Spec *spec = export->spec;
     const SpecPrecision precision = spec->training.precision;
     const bool fsdp = g_str_has_prefix(spec->execution.framework.name, "transformers-fsdp");
-    if (precision == SPEC_PRECISION_FP32 && export->format == EXCHANGE_FORMAT_TRL)
+    if (precision == SPEC_PRECISION_FP32 &&
+        (export->format == EXCHANGE_FORMAT_TRL || export->format == EXCHANGE_FORMAT_AXOLOTL))
         settings_bool(export->out, "bf16", false); /* true unless told otherwise */
     if (precision != SPEC_PRECISION_FP32)
         settings_bool(export->out, precision == SPEC_PRECISION_FP16 ? "fp16" : "bf16", true);
-    if (fsdp && spec->parallel.zero == 3) {
-        text(export, "fsdp", "full_shard auto_wrap");
+    if (fsdp && spec->parallel.zero >= 2) {
+        text(export, "fsdp", spec->parallel.zero == 3 ? "full_shard auto_wrap" : "shard_grad_op auto_wrap");
     } else if (spec->parallel.zero > 0) {
         g_autofree char *file =
             export->format == EXCHANGE_FORMAT_AXOLOTL

@@ -110,5 +110,6 @@ OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, 
                              .path = "scenario",
                              .native = native != NULL ? native : unasked};
     rows[format].import(&import);
+    g_free(import.refused);
     return import.doc;
 }

@@ -17,6 +17,16 @@ void exchange_import_warn(const ExchangeImport *import, const char *format, ...)
     exchange_loss_change(import->loss, message);
 }
 
+void exchange_import_refuse(ExchangeImport *import, const char *format, ...)
+{
+    va_list arguments;
+    if (import->refused != NULL)
+        return;
+    va_start(arguments, format);
+    import->refused = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+}
+
 void exchange_import_harmless(const ExchangeImport *import, const char *const *keys, gsize count)
 {
     for (gsize i = 0; i < count; i++)

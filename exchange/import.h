@@ -15,6 +15,7 @@ typedef struct ExchangeImport {
     const char *path;
     GPtrArray *native;  /* char*: scenario keys that the file says itself */
     ExchangeLoss *loss; /* NULL: not asked for */
+    char *refused;      /* why there is no scenario in the file; NULL: there is one */
 } ExchangeImport;
 
 void exchange_import_megatron(ExchangeImport *import);
@@ -56,6 +57,8 @@ int exchange_import_layers(const ExchangeImport *import);
 void exchange_import_overlap(ExchangeImport *import, const char *word, bool on);
 /* A clause of what changes the prediction. */
 void exchange_import_warn(const ExchangeImport *import, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The file holds what no scenario can be made of: the import fails with the first such sentence. */
+void exchange_import_refuse(ExchangeImport *import, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Settings that are understood and change no step: named in that part of the report, where they are there. */
 void exchange_import_harmless(const ExchangeImport *import, const char *const *keys, gsize count);
 /* A setting that the file marks as a placeholder is no statement. */

@@ -8,6 +8,7 @@
 
 #include "exchange/finetune.h"
 #include "exchange/import.h"
+#include "exchange/import_trainer.h"
 #include "exchange/model_names.h"
 #include "spec/adapter.h"
 
@@ -16,17 +17,6 @@
 #define TORCHTUNE     exchange_dialect(EXCHANGE_FORMAT_TORCHTUNE)
 #define TRL           exchange_dialect(EXCHANGE_FORMAT_TRL)
 #define PEFT          exchange_dialect(EXCHANGE_FORMAT_PEFT)
-
-static bool on(const ExchangeImport *import, const char *key, bool fallback)
-{
-    return exchange_import_said(import, key) != NULL ? exchange_import_bool(import, key, fallback) : fallback;
-}
-
-static bool has_word(const char *text, const char *word)
-{
-    g_autofree char *low = text != NULL ? g_ascii_strdown(text, -1) : NULL;
-    return low != NULL && strstr(low, word) != NULL;
-}
 
 static void take_model(ExchangeImport *import, const ExchangeDialect *names)
 {
@@ -50,8 +40,11 @@ static void take_batch(ExchangeImport *import, const ExchangeDialect *names, boo
 {
     int sequence = names->sequence_default, micro = names->micro_default, times = 1;
     const int data = exchange_import_data(import);
-    (void)(exchange_import_said(import, names->sequence) != NULL &&
-           exchange_import_int(import, names->sequence, &sequence));
+    const bool told = exchange_import_said(import, names->sequence) != NULL &&
+                      exchange_import_int(import, names->sequence, &sequence);
+    if (!told && sequence > 0)
+        exchange_import_warn(import, "%s: not given; %d, the program's own, is taken", names->sequence,
+                             sequence);
     (void)exchange_import_int(import, names->micro, &micro);
     (void)exchange_import_int(import, names->accumulate, &times);
     micro = pairs && micro <= INT_MAX / 2 ? 2 * micro : micro;
@@ -102,7 +95,34 @@ static const char *verdict_task(const ExchangeImport *import)
 /* A model that scores: axolotl's reward_model, LLaMA-Factory's stage rm. */
 static bool scores(const ExchangeImport *import)
 {
-    return g_strcmp0(exchange_import_said(import, "stage"), "rm") == 0 || on(import, "reward_model", false);
+    return g_strcmp0(exchange_import_said(import, "stage"), "rm") == 0 ||
+           exchange_import_on(import, "reward_model", false);
+}
+
+/* How the weights of a model are stored that somebody quantised before, by the end of its name; NULL: not so. */
+static const char *stored_as(const char *model)
+{
+    if (exchange_has_word(model, "bnb-4bit"))
+        return "nf4";
+    if (exchange_has_word(model, "-gptq-int8") || exchange_has_word(model, "-gptq-8bit"))
+        return "int8";
+    return exchange_has_word(model, "-gptq") || exchange_has_word(model, "-awq") ? "int4" : NULL;
+}
+
+/* Frozen weights below adapters: as the file has them quantised, or as the model's name says that they are. */
+static const char *base_of(const ExchangeImport *import, const ExchangeDialect *names, const char *said)
+{
+    const char *stored = stored_as(exchange_import_said(import, names->model));
+    return stored != NULL && (strcmp(said, "bf16") == 0 || strcmp(stored, "int4") == 0) ? stored : said;
+}
+
+/* PEFT keeps adapters of models of 16 bits in fp32. An adapter that the scenario has already stays as it is.
+ * Source: [PEFT] mapping_func.py, autocast_adapter_dtype; [LlamaFactory] model/adapter.py, cast_trainable_params_to_fp32 */
+static void take_adapter_dtype(ExchangeImport *import)
+{
+    const bool cast = exchange_import_on(import, "peft_autocast_adapter_dtype",
+                                         !exchange_import_on(import, "pure_bf16", false));
+    exchange_import_native(import, "training.adapter.dtype", cast ? "\"fp32\"" : "\"bf16\"");
 }
 
 /* `base`: how frozen weights are stored; bf16: the file need not say. */
@@ -110,6 +130,10 @@ static void take_adapter(ExchangeImport *import, const ExchangeDialect *names, c
 {
     int rank = names->rank_default;
     (void)exchange_import_int(import, names->rank, &rank);
+    if (rank <= 0) {
+        exchange_import_refuse(import, "%s: %d is no rank of an adapter; give 1 or more", names->rank, rank);
+        return;
+    }
     exchange_import_native_int(import, "training.adapter.rank", rank);
     if (exchange_import_said(import, names->alpha) != NULL)
         exchange_import_native(import, "training.adapter.alpha", exchange_import_said(import, names->alpha));
@@ -128,8 +152,9 @@ void exchange_import_adapter(ExchangeImport *import, ExchangeFormat format)
     take_adapter(import, exchange_dialect(format), "bf16");
 }
 
-/* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. */
-static void take_task(ExchangeImport *import, const ExchangeDialect *names, const char *base, bool pairs)
+/* What is trained. `base`: how frozen weights are stored, or NULL where all weights are trained. `peft`: by that library. */
+static void take_task(ExchangeImport *import, const ExchangeDialect *names, const char *base, bool pairs,
+                      bool peft)
 {
     const bool narrow = base != NULL && strcmp(base, "bf16") != 0;
     const bool reward = scores(import), alone = pairs && without_reference(import);
@@ -143,95 +168,59 @@ static void take_task(ExchangeImport *import, const ExchangeDialect *names, cons
     exchange_import_native(import, "training.task", task);
     if (verdict != NULL || (pairs && !alone && !reward))
         exchange_import_implied(import, "training.reference", base != NULL ? "\"adapter-off\"" : "\"model\"");
+    const bool new_adapter = peft && exchange_import_at(import, "training.adapter") == NULL;
     if (base != NULL)
         take_adapter(import, names, base);
+    if (base != NULL && new_adapter)
+        take_adapter_dtype(import);
 }
 
-/* Number format: 16 bits of either kind, or what the program does by itself. */
-static void take_precision(ExchangeImport *import, bool bf16_default)
+/* Images of the sequences are data, which no file says. */
+static void warn_of_images(const ExchangeImport *import, const ExchangeDialect *names)
 {
-    const char *bf16 = exchange_import_text(import, "bf16");
-    const bool told = bf16 != NULL || exchange_import_said(import, "fp16") != NULL;
-    /* "auto" reads as not said: a card that has it takes it */
-    const bool half = on(import, "fp16", false);
-    exchange_import_native(import, "training.precision",
-                           half           ? "\"fp16\""
-                           : told         ? (on(import, "bf16", true) ? "\"bf16\"" : "\"fp32\"")
-                           : bf16_default ? "\"bf16\""
-                                          : "\"fp32\"");
-}
-
-static void take_optimizer(ExchangeImport *import, const ExchangeDialect *names)
-{
-    const char *optimizer = exchange_import_said(import, names->optimizer);
-    if (optimizer == NULL)
-        return;
-    const bool bits = has_word(optimizer, "8bit");
-    if (has_word(optimizer, "paged"))
+    static const char *const keys[] = {"image_max_pixels", "image_size", "processor_type",
+                                       "freeze_vision_tower"};
+    const char *model = exchange_import_said(import, names->model);
+    const char *key = exchange_has_word(model, "vision") || exchange_has_word(model, "-vl") ||
+                              exchange_has_word(model, "3vl") || exchange_has_word(model, "llava") ||
+                              exchange_has_word(model, "pixtral")
+                          ? names->model
+                          : NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        key = exchange_import_said(import, keys[i]) != NULL && key == NULL ? keys[i] : key;
+    if (key != NULL && exchange_import_at(import, "training.images") == NULL)
         exchange_import_warn(import,
-                             "%s: %.60s: its states are taken as on the GPU, which they leave only where "
-                             "memory runs short",
-                             names->optimizer, optimizer);
-    static const char *const other[] = {"galore",   "apollo", "lomo",   "schedule_free",
-                                        "ademamix", "badam",  "adalomo"};
-    bool unknown = false;
-    for (gsize k = 0; k < G_N_ELEMENTS(other); k++)
-        unknown = unknown || has_word(optimizer, other[k]);
-    if (!unknown &&
-        (has_word(optimizer, "adam") || has_word(optimizer, "lion") || has_word(optimizer, "adafactor") ||
-         has_word(optimizer, "sgd") || has_word(optimizer, "muon")))
-        exchange_import_native(import, "training.optimizer",
-                               has_word(optimizer, "lion")        ? "\"lion\""
-                               : has_word(optimizer, "adafactor") ? "\"adafactor\""
-                               : has_word(optimizer, "muon")      ? "\"muon\""
-                               : has_word(optimizer, "sgd")       ? "\"sgd\""
-                               : bits                             ? "\"adam8bit\""
-                                                                  : "\"adam\"");
-    else
-        exchange_import_warn(import, "%s: %.60s is not modelled; adam is taken", names->optimizer, optimizer);
+                             "%s: images of the sequences are left out; give --set "
+                             "training.images.per_sequence=N and training.images.patches=N",
+                             key);
+}
+
+/* What axolotl, LLaMA-Factory and TRL end with alike. */
+static void take_program(ExchangeImport *import, ExchangeFormat format, const ExchangeSharding *sharding)
+{
+    exchange_import_precision(import, format);
+    exchange_import_trainer(import, sharding);
+    exchange_import_unmodelled(import);
+    warn_of_images(import, exchange_dialect(format));
 }
 
 static void take_attention(ExchangeImport *import, const char *word, bool flash)
 {
-    if (has_word(word, "flash_attention_3") || has_word(word, "fa3"))
+    if (exchange_has_word(word, "flash_attention_3") || exchange_has_word(word, "fa3"))
         exchange_import_native(import, "execution.attention", "\"flash3\"");
-    else if (flash || has_word(word, "flash") || has_word(word, "fa2") || has_word(word, "sdpa"))
+    else if (flash || exchange_has_word(word, "flash") || exchange_has_word(word, "fa2") ||
+             exchange_has_word(word, "sdpa"))
         exchange_import_native(import, "execution.attention", "\"flash2\"");
-    else if (has_word(word, "eager") || has_word(word, "disabled"))
+    else if (exchange_has_word(word, "eager") || exchange_has_word(word, "disabled"))
         exchange_import_native(import, "execution.attention", "\"unfused\"");
-}
-
-/* Hugging Face's Trainer: sharding by a DeepSpeed file that says its stage in its name, by FSDP, or not at all. */
-static void take_trainer(ExchangeImport *import, const char *fsdp_key)
-{
-    const char *deepspeed = exchange_import_said(import, "deepspeed"),
-               *fsdp = exchange_import_said(import, fsdp_key);
-    int zero = 0;
-    for (int stage = 1; deepspeed != NULL && stage <= 3; stage++) {
-        g_autofree char *digit = g_strdup_printf("%d", stage);
-        if (has_word(deepspeed, "zero") ? strstr(deepspeed, digit) != NULL : has_word(deepspeed, digit))
-            zero = stage;
-    }
-    if (deepspeed != NULL && zero == 0)
-        exchange_import_warn(import, "deepspeed: %.80s does not tell its stage; give --set parallel.zero=N",
-                             deepspeed);
-    const bool shards = deepspeed == NULL && fsdp != NULL && strcmp(fsdp, "false") != 0,
-               unsloth = on(import, "use_unsloth", false) || on(import, "unsloth_lora_mlp", false);
-    exchange_import_native_int(import, "parallel.zero", shards ? 3 : zero);
-    exchange_import_implied(import, "execution.framework",
-                            deepspeed != NULL ? "\"transformers-deepspeed\""
-                            : shards          ? "\"transformers-fsdp\""
-                            : unsloth         ? "\"unsloth\""
-                                              : "\"transformers-ddp\"");
-    if (unsloth && exchange_import_at(import, "training.optimizer") == NULL)
-        exchange_import_implied(import, "training.optimizer", "\"adam\"");
 }
 
 static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool checkpoints, bool packs)
 {
     exchange_import_native(import, "training.recompute", checkpoints ? "\"full\"" : "\"none\"");
     if (exchange_import_said(import, names->compiled) != NULL)
-        exchange_import_native_bool(import, "execution.compiled", on(import, names->compiled, false));
+        exchange_import_native_bool(import, "execution.compiled",
+                                    exchange_import_on(import, names->compiled, false));
     if (!packs)
         exchange_import_warn(
             import, "packing is off: every sequence is taken as long as the longest; give the mean as "
@@ -253,11 +242,20 @@ static void take_rest(ExchangeImport *import, const ExchangeDialect *names, bool
 void exchange_import_axolotl(ExchangeImport *import)
 {
     const char *adapter = exchange_import_said(import, "adapter"), *rl = exchange_import_said(import, "rl");
-    const bool lora = adapter != NULL && has_word(adapter, "lora");
-    const char *base = !lora                               ? NULL
-                       : on(import, "load_in_4bit", false) ? "nf4"
-                       : on(import, "load_in_8bit", false) ? "int8"
-                                                           : "bf16";
+    const bool lora = adapter != NULL && exchange_has_word(adapter, "lora");
+    const bool four = exchange_import_on(import, "load_in_4bit", false),
+               gptq = exchange_import_on(import, "gptq", false);
+    const char *base = !lora                                               ? NULL
+                       : gptq                                              ? "int4"
+                       : four                                              ? "nf4"
+                       : exchange_import_on(import, "load_in_8bit", false) ? "int8"
+                                                                           : "bf16";
+    base = base != NULL ? base_of(import, AXOLOTL, base) : NULL;
+    if (base != NULL && strcmp(adapter, "qlora") == 0 && !four) {
+        exchange_import_warn(import, "adapter: qlora without load_in_4bit: true, which axolotl refuses; %s",
+                             strcmp(base, "int4") == 0 ? "taken as int4" : "taken as nf4");
+        base = strcmp(base, "int4") == 0 ? base : "nf4";
+    }
     if (adapter != NULL && !lora)
         exchange_import_warn(import, "adapter: %.40s is not modelled; all weights are taken as trained",
                              adapter);
@@ -266,20 +264,24 @@ void exchange_import_axolotl(ExchangeImport *import)
         exchange_import_warn(import, "rl: %.40s is not modelled; taken as dpo", rl);
     take_model(import, AXOLOTL);
     const bool pairs = (rl != NULL && !verdicts) || scores(import);
-    take_batch(import, AXOLOTL, pairs);
-    take_task(import, AXOLOTL, base, pairs);
-    take_precision(import, false);
-    take_optimizer(import, AXOLOTL);
-    take_attention(import, exchange_import_said(import, "attn_implementation"),
-                   on(import, "flash_attention", false) || on(import, "sdp_attention", false));
-    take_trainer(import, settings_find(import->in, "fsdp_config.fsdp_version") != NULL
-                             ? "fsdp_config.fsdp_version"
-                             : "fsdp");
+    const ExchangeSharding sharding = exchange_import_sharding(import);
+    const bool offloads = g_strcmp0(exchange_import_said(import, "gradient_checkpointing"), "offload") ==
+                          0; /* of their inputs */
     exchange_import_move(import, "tensor_parallel_size", "parallel.tensor");
     exchange_import_move(import, "context_parallel_size", "parallel.context");
     exchange_import_move(import, "expert_parallel_size", "parallel.expert");
-    take_rest(import, AXOLOTL, on(import, "gradient_checkpointing", false),
-              on(import, "sample_packing", false));
+    exchange_import_data_ranks(import);
+    take_batch(import, AXOLOTL, pairs);
+    take_task(import, AXOLOTL, base, pairs, true);
+    exchange_import_optimizer(import, AXOLOTL);
+    take_attention(import, exchange_import_said(import, "attn_implementation"),
+                   exchange_import_on(import, "flash_attention", false) ||
+                       exchange_import_on(import, "sdp_attention", false));
+    take_rest(import, AXOLOTL, offloads || exchange_import_on(import, "gradient_checkpointing", false),
+              exchange_import_on(import, "sample_packing", false));
+    if (offloads)
+        exchange_import_native(import, "offload.activations.tier", "host");
+    take_program(import, EXCHANGE_FORMAT_AXOLOTL, &sharding);
 }
 
 /* LLaMA-Factory's freeze: the last layers are trained, two where the file does not say how many, and what freeze_extra_modules
@@ -299,8 +301,8 @@ static void take_freeze(ExchangeImport *import)
         return;
     }
     exchange_import_native_int(import, "training.freeze.layers", layers - trained);
-    exchange_import_native_bool(import, "training.freeze.embedding", !has_word(extra, "embed"));
-    exchange_import_native_bool(import, "training.freeze.head", !has_word(extra, "lm_head"));
+    exchange_import_native_bool(import, "training.freeze.embedding", !exchange_has_word(extra, "embed"));
+    exchange_import_native_bool(import, "training.freeze.head", !exchange_has_word(extra, "lm_head"));
 }
 
 void exchange_import_llama_factory(ExchangeImport *import)
@@ -319,43 +321,46 @@ void exchange_import_llama_factory(ExchangeImport *import)
     take_model(import, LLAMA_FACTORY);
     if (freezes)
         take_freeze(import);
+    const ExchangeSharding sharding = exchange_import_sharding(import);
     take_batch(import, LLAMA_FACTORY, pairs);
     take_task(import, LLAMA_FACTORY,
-              !lora                    ? NULL
-              : bits == NULL           ? "bf16"
-              : strcmp(bits, "4") == 0 ? "nf4"
-                                       : "int8",
-              pairs);
-    take_precision(import, false);
-    take_optimizer(import, LLAMA_FACTORY);
+              !lora ? NULL
+                    : base_of(import, LLAMA_FACTORY,
+                              bits == NULL             ? "bf16"
+                              : strcmp(bits, "4") == 0 ? "nf4"
+                                                       : "int8"),
+              pairs, true);
+    exchange_import_optimizer(import, LLAMA_FACTORY);
     take_attention(import, exchange_import_said(import, "flash_attn"), false);
-    take_trainer(import, "fsdp");
-    take_rest(import, LLAMA_FACTORY, !on(import, "disable_gradient_checkpointing", false),
-              on(import, "packing", g_strcmp0(stage, "pt") == 0));
+    take_rest(import, LLAMA_FACTORY, !exchange_import_on(import, "disable_gradient_checkpointing", false),
+              exchange_import_on(import, "packing", g_strcmp0(stage, "pt") == 0));
+    take_program(import, EXCHANGE_FORMAT_LLAMA_FACTORY, &sharding);
 }
 
 void exchange_import_trl(ExchangeImport *import)
 {
-    const bool lora = on(import, "use_peft", false);
+    const bool lora = exchange_import_on(import, "use_peft", false);
     const bool pairs =
         verdict_task(import) == NULL && (scores(import) || settings_find(import->in, "beta") != NULL ||
                                          settings_find(import->in, "loss_type") != NULL ||
                                          settings_find(import->in, "precompute_ref_log_probs") != NULL);
-    if (on(import, "precompute_ref_log_probs", false))
+    if (exchange_import_on(import, "precompute_ref_log_probs", false))
         exchange_import_implied(import, "training.reference", "\"cached\"");
     take_model(import, TRL);
+    const ExchangeSharding sharding = exchange_import_sharding(import);
     take_batch(import, TRL, pairs);
     take_task(import, TRL,
-              !lora                               ? NULL
-              : on(import, "load_in_4bit", false) ? "nf4"
-              : on(import, "load_in_8bit", false) ? "int8"
-                                                  : "bf16",
-              pairs);
-    take_precision(import, true);
-    take_optimizer(import, TRL);
+              !lora ? NULL
+                    : base_of(import, TRL,
+                              exchange_import_on(import, "load_in_4bit", false)   ? "nf4"
+                              : exchange_import_on(import, "load_in_8bit", false) ? "int8"
+                                                                                  : "bf16"),
+              pairs, true);
+    exchange_import_optimizer(import, TRL);
     take_attention(import, exchange_import_said(import, "attn_implementation"), false);
-    take_trainer(import, "fsdp");
-    take_rest(import, TRL, on(import, "gradient_checkpointing", true), on(import, "packing", false));
+    take_rest(import, TRL, exchange_import_on(import, "gradient_checkpointing", true),
+              exchange_import_on(import, "packing", false));
+    take_program(import, EXCHANGE_FORMAT_TRL, &sharding);
 }
 
 /* Keys of adapters that cost something else and are not modelled, where they are on. */
@@ -392,11 +397,11 @@ void exchange_import_peft(ExchangeImport *import)
     warn_of_kin(import);
     take_model(import, PEFT);
     exchange_import_harmless(import, harmless, G_N_ELEMENTS(harmless));
-    const bool narrow =
-        has_word(exchange_import_said(import, PEFT->model), "bnb-4bit"); /* Unsloth's, stored so */
+    const char *base = base_of(import, PEFT, "bf16");
+    const bool narrow = strcmp(base, "bf16") != 0; /* Unsloth's, stored so */
     if (strcmp(word, "pretrain") == 0 || strcmp(word, "sft") == 0)
         exchange_import_native(import, "training.task", narrow ? "\"qlora\"" : "\"lora\"");
-    take_adapter(import, PEFT, narrow ? "nf4" : "bf16");
+    take_adapter(import, PEFT, base);
 }
 
 void exchange_import_torchtune(ExchangeImport *import)
@@ -404,19 +409,32 @@ void exchange_import_torchtune(ExchangeImport *import)
     const char *component = exchange_import_said(import, "model._component_"),
                *type = exchange_import_said(import, "dtype"),
                *loss = exchange_import_said(import, "loss._component_");
-    const bool quantised = has_word(component, "qlora") || on(import, "model.quantize_base", false),
-               lora = has_word(component, "lora"), pairs = has_word(loss, "dpo");
+    const bool quantised = exchange_has_word(component, "qlora") ||
+                           exchange_import_on(import, "model.quantize_base", false),
+               lora = exchange_has_word(component, "lora"), pairs = exchange_has_word(loss, "dpo");
     take_model(import, TORCHTUNE);
+    const bool single = exchange_import_on(import, "single_device", false) ||
+                        exchange_has_word(import->path, "_single_device");
+    const int data = exchange_import_data(import);
+    if (single && data == 0)
+        exchange_import_native_int(import, "parallel.data", 1);
+    else if (single && data > 1)
+        exchange_import_warn(import,
+                             "the recipe runs on one GPU, and the scenario has %d data-parallel ranks; "
+                             "give a cluster of one",
+                             data);
     take_batch(import, TORCHTUNE, pairs);
-    take_task(import, TORCHTUNE, !lora ? NULL : quantised ? "nf4" : "bf16", pairs);
+    take_task(import, TORCHTUNE, !lora ? NULL : quantised ? "nf4" : "bf16", pairs, false);
     exchange_import_native(import, "training.precision",
                            g_strcmp0(type, "fp32") == 0 ? "\"fp32\"" : "\"bf16\"");
-    take_optimizer(import, TORCHTUNE);
+    exchange_import_optimizer(import, TORCHTUNE);
     exchange_import_move(import, "tensor_parallel_dim", "parallel.tensor");
-    exchange_import_native_int(import, "parallel.zero", exchange_import_data(import) > 1 ? 3 : 0);
+    exchange_import_native_int(import, "parallel.zero", !single && exchange_import_data(import) > 1 ? 3 : 0);
     exchange_import_implied(import, "execution.framework", "\"torchtune\"");
-    if (on(import, "enable_activation_offloading", false))
+    if (exchange_import_on(import, "enable_activation_offloading", false))
         exchange_import_native(import, "offload.activations.tier", "\"host\"");
-    take_rest(import, TORCHTUNE, on(import, "enable_activation_checkpointing", false),
-              on(import, "dataset.packed", false));
+    take_rest(import, TORCHTUNE, exchange_import_on(import, "enable_activation_checkpointing", false),
+              exchange_import_on(import, "dataset.packed", false));
+    exchange_import_unmodelled(import);
+    warn_of_images(import, TORCHTUNE);
 }

@@ -32,17 +32,23 @@ static bool value_on_next_line(const GPtrArray *words, guint flag, guint at)
            !is_flag(word_at(words, at + 1)) && shell_is_end(word_at(words, at + 2));
 }
 
-/* 220_000_000 is a number to Python. */
+/* 220_000_000 is a whole number to Python and to YAML 1.1: without its strokes. */
+static void close_digits(char *text)
+{
+    if (!g_ascii_isdigit(text[0]) || strspn(text, "0123456789_") != strlen(text))
+        return;
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++)
+        if (*from != '_')
+            *to++ = *from;
+    *to = '\0';
+}
+
 static void add_flag(Settings *settings, const char *key, const char *value)
 {
     g_autofree char *plain = g_strdup(value);
-    if (plain != NULL && strspn(plain, "0123456789_") == strlen(plain)) {
-        char *to = plain;
-        for (const char *from = plain; *from != '\0'; from++)
-            if (*from != '_')
-                *to++ = *from;
-        *to = '\0';
-    }
+    if (plain != NULL)
+        close_digits(plain);
     settings_text(settings, key, plain);
 }
 
@@ -254,6 +260,7 @@ static void read_yaml(char **lines, Settings *settings, GPtrArray *problems)
         *colon = '\0';
         g_autofree char *whole = whole_value(lines, &i, yaml_value(g_strstrip(colon + 1)));
         const char *value = whole;
+        close_digits(whole);
         while (depth > 0 && indent < levels[depth].indent)
             depth--;
         if (indent > levels[depth].indent && prefix->len > levels[depth].path_length && depth + 1 < DEEPEST)

@@ -222,6 +222,17 @@ static void test_warned(void)
         {"num_epochs: 2", "give --set training.samples=N"},
         {"adapter: lora", "q_proj and v_proj are taken"},
         {"micro_batch_size: 0", "make no batch"},
+        {"adapter: lora", "sequence_len: not given; 512"},
+        {"adapter: qlora", "adapter: qlora without load_in_4bit: true, which axolotl refuses"},
+        {"unfrozen_parameters:\n  - ^lm_head.*", "  - unfrozen_parameters: "},
+        {"use_galore: true\ngalore_rank: 8", "  - use_galore: true is not modelled"},
+        {"use_apollo: true", "  - use_apollo: true is not modelled"},
+        {"use_badam: true", "  - use_badam: true is not modelled"},
+        {"lisa_n_layers: 4", "  - lisa_n_layers: 4 is not modelled"},
+        {"peft_use_dora: true", "  - peft_use_dora: true is not modelled"},
+        {"optimizer_in_bwd: True", "  - optimizer_in_bwd: True is not modelled"},
+        {"processor_type: AutoProcessor", "processor_type: images of the sequences are left out"},
+        {"deepspeed: ds_z0_offload.json", "nothing is sharded"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(lines); i++) {
         GError *error = NULL;
