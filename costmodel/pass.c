@@ -307,8 +307,26 @@ static void save_waits(CostTime *time, double saved_s)
     time->launch_wait_s -= saved_s;
 }
 
+/* Each pass uses what those before it left. `passes`: in the order in which the GPU runs them, recomputation before the
+ * backward. */
+static void run_ahead_in_order(CostTime passes[COST_PASS_COUNT], CostTime *recompute)
+{
+    CostTime *order[COST_PASS_COUNT + 1] = {&passes[COST_FORWARD], recompute, &passes[COST_BACKWARD_INPUT],
+                                            &passes[COST_BACKWARD_WEIGHT]};
+    double ahead_s = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
+        const double saved_s = fmin(order[i]->launch_wait_s, ahead_s);
+        save_waits(order[i], saved_s);
+        ahead_s += order[i]->slack_s - saved_s;
+    }
+}
+
 void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostHostSync meet)
 {
+    if (meet == COST_HOST_SYNC_IN_ORDER) {
+        run_ahead_in_order(passes, recompute);
+        return;
+    }
     const int first = meet == COST_HOST_SYNC_NONE
                           ? COST_FORWARD
                           : COST_FORWARD + 1; /* pass whose waits earlier work can save */

@@ -92,13 +92,15 @@ double cost_collective_check_s(const Spec *spec, int ranks);
 typedef enum {
     COST_HOST_SYNC_NONE,
     COST_HOST_SYNC_FORWARD, /* before every forward; or no backward lies before one */
-    COST_HOST_SYNC_PASSES   /* before every forward and every backward */
+    COST_HOST_SYNC_PASSES,  /* before every forward and every backward */
+    COST_HOST_SYNC_IN_ORDER /* before the only forward; all weight gradients come behind all input gradients */
 } CostHostSync;
 
 /* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
  * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
  * uses what the others leave and gives nothing, so that those do not depend on it. Where they `meet` before every
- * forward, a forward's waits stay and what it is ahead by serves the backward, unless they meet again before that. */
+ * forward, a forward's waits stay and what it is ahead by serves the backward, unless they meet again before that. In order a
+ * pass is served by those before it alone: only launches that the host made before the GPU reached them cost no wait. */
 void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostHostSync meet);
 
 double cost_time_total_s(const CostTime *time);

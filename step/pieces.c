@@ -222,17 +222,38 @@ static void small_pipeline(const Spec *spec, bool alike, bool accumulates, Spec 
     framework->tensor.shares_maxima = SPEC_MAXIMA_NONE; /* over ranks that a small pipeline lacks */
 }
 
-/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient and copy none on its way. That is
- * longer or shorter. */
-static void lower_to_zero(Spec *spec, int zero, OrrArena *arena, StepPieces *pieces)
+/* To the less of two plans that candidates of one table may get. */
+static void lower_to(const Spec *spec, OrrArena *arena, StepPieces *pieces)
 {
     StepPieces other = {0};
-    spec->parallel.zero = zero;
     read_plan(spec, arena, &other);
     for (int layer = 0; layer < spec->model.layers; layer++)
         step_piece_lower(&pieces->layer[layer], &other.layer[layer]);
     step_piece_lower(&pieces->first, &other.first);
     step_piece_lower(&pieces->last, &other.last);
+}
+
+/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient and copy none on its way. That is
+ * longer or shorter. */
+static void lower_to_zero(Spec *spec, int zero, OrrArena *arena, StepPieces *pieces)
+{
+    spec->parallel.zero = zero;
+    lower_to(spec, arena, pieces);
+}
+
+/* How far the host is ahead in a step of one micro-batch depends on whether its backward is split, and on whether there is a
+ * pipeline at all. */
+static void lower_to_hosts(Spec *spec, OrrArena *arena, StepPieces *pieces)
+{
+    const bool follows = step_pieces_follow_pipeline(spec);
+    spec->parallel.schedule = (SpecSchedule)sim_schedule_index("zb-h1");
+    lower_to(spec, arena, pieces);
+    spec->parallel.schedule = sim_schedule_usual(1);
+    if (follows)
+        return;
+    spec->parallel.pipeline = 1;
+    spec->parallel.stage_layers_count = 0;
+    lower_to(spec, arena, pieces);
 }
 
 void step_pieces(const Spec *spec, bool alike, bool accumulates, OrrArena *arena, StepPieces *ret_pieces)
@@ -245,4 +266,6 @@ void step_pieces(const Spec *spec, bool alike, bool accumulates, OrrArena *arena
     read_plan(small, arena, ret_pieces);
     if (each)
         lower_to_zero(small, 0, arena, ret_pieces);
+    if (!accumulates && small->parallel.pipeline > 1)
+        lower_to_hosts(small, arena, ret_pieces);
 }

@@ -40,16 +40,21 @@ static void add_passes(const Step *step, const CostGraph *graph, SimSegment *seg
 }
 
 /* No backward that the host ran ahead in lies before a forward: it waits for the GPU before each, or all forwards of a
- * step come first. A host that reads each message's shape back waits before every pass. */
+ * pipeline's step come first, as an only one does. A split backward of one micro-batch is an order of its own. A host that
+ * reads each message's shape back waits before every pass. */
 static CostHostSync host_syncs(const Spec *spec)
 {
     if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_HOST_SYNC_PASSES;
     }
-    const bool forwards_first = (spec_schedule_traits(spec) & SIM_TRAIT_FORWARDS_FIRST) != 0;
-    const bool forward = spec->execution.framework.host.waits != SPEC_HOST_WAITS_NONE ||
-                         (forwards_first && spec_microbatches(spec) > 1);
-    return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
+    const unsigned traits = spec_schedule_traits(spec);
+    const bool once = spec->parallel.pipeline > 1 && spec_microbatches(spec) == 1;
+    const bool forwards_first = (traits & SIM_TRAIT_FORWARDS_FIRST) != 0 && spec_microbatches(spec) > 1;
+    if (once && (traits & SIM_TRAIT_SPLITS_BACKWARD) != 0)
+        return COST_HOST_SYNC_IN_ORDER;
+    return spec->execution.framework.host.waits != SPEC_HOST_WAITS_NONE || forwards_first || once
+               ? COST_HOST_SYNC_FORWARD
+               : COST_HOST_SYNC_NONE;
 }
 
 /* Read and written on the way into the stack, and again on the way out. */

@@ -310,6 +310,22 @@ static void host_runs_ahead(void)
     g_assert_cmpfloat_with_epsilon(apart[COST_BACKWARD_INPUT].host_s, 2, 1e-12);
 }
 
+/* 2 s ahead in the forward: what runs again takes 1 of them and the input gradients the other; the weight gradients' 9 are
+ * too late for any of them. */
+static void host_runs_ahead_in_order(void)
+{
+    CostTime passes[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 9}};
+    CostTime recompute = {.host_s = 1, .launch_wait_s = 1};
+    cost_time_run_ahead(passes, &recompute, COST_HOST_SYNC_IN_ORDER);
+    g_assert_cmpfloat_with_epsilon(recompute.host_s, 0, 1e-12);
+    g_assert_cmpfloat_with_epsilon(passes[COST_BACKWARD_INPUT].host_s, 2, 1e-12);
+    CostTime cold[COST_PASS_COUNT] = {
+        {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}};
+    cost_time_run_ahead(cold, &recompute, COST_HOST_SYNC_IN_ORDER);
+    g_assert_cmpfloat_with_epsilon(cold[COST_FORWARD].host_s, 3, 1e-12); /* nothing is before it */
+    g_assert_cmpfloat_with_epsilon(cold[COST_BACKWARD_WEIGHT].host_s, 1, 1e-12);
+}
+
 /* All launches and no work: a backward's take a fifth, those of what it recomputes as long as the forward's. */
 static void backward_launches(void)
 {
@@ -441,6 +457,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
     g_test_add_func("/ops/copies-around-a-fused-core", copies_around_a_fused_core);
     g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
+    g_test_add_func("/ops/host-runs-ahead-in-order", host_runs_ahead_in_order);
     g_test_add_func("/ops/backward-launches", backward_launches);
     g_test_add_func("/ops/casts", casts);
     g_test_add_func("/ops/stops-early", stops_early);
