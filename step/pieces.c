@@ -241,12 +241,22 @@ static void lower_to_zero(Spec *spec, int zero, OrrArena *arena, StepPieces *pie
     lower_to(spec, arena, pieces);
 }
 
+/* The first schedule of one stage a rank that splits the backward: how far hosts are ahead is alike in all of them. */
+static SpecSchedule split_schedule(void)
+{
+    int row = 0;
+    while (!sim_schedule_has(sim_schedule_at(row), SIM_TRAIT_SPLITS_BACKWARD) ||
+           sim_schedule_at(row)->fixed_chunks != 1 || !sim_schedule_is_candidate(sim_schedule_at(row)))
+        row++;
+    return (SpecSchedule)row;
+}
+
 /* How far the host is ahead in a step of one micro-batch depends on whether its backward is split, and on whether there is a
  * pipeline at all. */
 static void lower_to_hosts(Spec *spec, OrrArena *arena, StepPieces *pieces)
 {
     const bool follows = step_pieces_follow_pipeline(spec);
-    spec->parallel.schedule = (SpecSchedule)sim_schedule_index("zb-h1");
+    spec->parallel.schedule = split_schedule();
     lower_to(spec, arena, pieces);
     spec->parallel.schedule = sim_schedule_usual(1);
     if (follows)

@@ -208,7 +208,8 @@ static void test_launches_of_one_microbatch(void)
     for (gsize i = 0; i < G_N_ELEMENTS(orders); i++) {
         g_autofree char *text = g_strdup_printf(
             "{\"model\": \"llama-65b\", \"cluster\": {\"preset\": \"dgx-h200\", \"nodes\": 4}, \"training\": "
-            "{\"sequence_length\": 512, \"global_batch\": 1, \"micro_batch\": 1}, \"parallel\": {\"tensor\": 4, "
+            "{\"sequence_length\": 512, \"global_batch\": 1, \"micro_batch\": 1}, \"parallel\": {\"tensor\": "
+            "4, "
             "\"pipeline\": 8, \"zero\": 2, \"schedule\": \"%s\"}, \"execution\": {\"framework\": "
             "\"deepspeed\"}}",
             orders[i]);
