@@ -388,7 +388,7 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
                       Campaign *ret_campaign, GError **error)
 {
     Campaign campaign = {.report = report, .options = *options, .asked_replicas = options->replicas};
-    const double ideal_ps = (double)report_ideal_ps(report);
+    const double ideal_ps = (double)report_even_ps(report);
     campaign.ideal_s =
         (options->ideal_days > 0 ? options->ideal_days : report->days * ideal_ps / (double)report->step_ps) *
         DAY_S;

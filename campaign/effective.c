@@ -49,7 +49,8 @@ double campaign_kwh(const Report *report, const double *part_days, double days, 
 {
     static const ReportLife waits[] = {REPORT_LIFE_SLOW,     REPORT_LIFE_INPUT,   REPORT_LIFE_CHECKPOINT,
                                        REPORT_LIFE_RESTARTS, REPORT_LIFE_LOADING, REPORT_LIFE_WAITING};
-    double waiting_days = 0;
+    const double late_frac = (double)report->late_ps[REPORT_LATE_LENGTHS] / (double)report_even_ps(report);
+    double waiting_days = part_days[REPORT_LIFE_COMPUTE] * late_frac; /* for the rank of the longest texts */
     for (gsize i = 0; i < G_N_ELEMENTS(waits); i++)
         waiting_days += part_days[waits[i]];
     *ret_waiting = waiting_days * report->waiting_w * 24 / 1000;

@@ -61,6 +61,8 @@ static bool model_allows_tensor(const SpecModel *model, int tensor)
 static bool sequence_allows(const Spec *spec, const SearchGroup *group)
 {
     const int sequence = spec->training.sequence_length, context = group->context;
+    if (context > 1 && !spec_lengths_split(&spec->training.lengths))
+        return false;
     if (context > 1 && sequence % (spec->model.causal ? 2 * (int64_t)context : context) != 0)
         return false;
     return group->sequence_parallel != 1 || group->tensor == 1 || (sequence / context) % group->tensor == 0;

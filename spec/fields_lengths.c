@@ -129,14 +129,14 @@ bool spec_check_lengths(const Check *check)
                                training->lengths.max > 0
                                    ? MIN(training->lengths.max, training->sequence_length)
                                    : training->sequence_length);
-    const char *beside =
-        training->document_tokens > 0           ? "training.document_tokens"
-        : check->spec->model.encoder_layers > 0 ? "model.encoder_layers"
-        : check->spec->model.list.text != NULL  ? "a list of layers"
-        : training->lengths.packed              ? NULL
-        : spec_check_known(check->spec->parallel.context) && check->spec->parallel.context > 1
-            ? "parallel.context above 1 and packed false"
-            : NULL;
+    const char *beside = training->document_tokens > 0           ? "training.document_tokens"
+                         : check->spec->model.encoder_layers > 0 ? "model.encoder_layers"
+                         : check->spec->model.list.text != NULL  ? "a list of layers"
+                         : !spec_lengths_split(&training->lengths) &&
+                                 spec_check_known(check->spec->parallel.context) &&
+                                 check->spec->parallel.context > 1
+                             ? "parallel.context above 1 and packed false"
+                             : NULL;
     return beside == NULL ||
            spec_check_fail(check, "training.lengths: with %s is not simulated; leave one of them out",
                            beside);

@@ -21,6 +21,12 @@ typedef struct SpecLengths {
     double packed_frac; /* of a row that texts fill, 1 where they are not packed; complete */
 } SpecLengths;
 
+/* Context ranks split rows of one length: rows that texts fill, or texts that are all as long. */
+static inline bool spec_lengths_split(const SpecLengths *lengths)
+{
+    return !lengths->given || lengths->packed;
+}
+
 /* The distribution with what is too long cut off, or without it; lengths->given. False: no text is left. */
 bool spec_lengths(const SpecLengths *lengths, int sequence_length, OrrLengths *out);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "campaign/campaign.h"
+#include "campaign/effective.h"
 #include "spec/load.h"
 
 #define LLAMA_MTBF_S (54 * 86400.0 / 419)
@@ -288,6 +289,24 @@ static void test_not_read(void)
     }
 }
 
+/* Without a failure a campaign lasts and takes what its steps do, where ranks wait for the longest texts too. */
+static void test_padded_texts(void)
+{
+    Case *c = load("llama3-8b-sft-padded.json", NULL);
+    const CampaignOptions options = {.replicas = 1};
+    Campaign campaign;
+    GError *error = NULL;
+    double days[REPORT_LIFE_COUNT], waiting_kwh = 0;
+    g_assert_cmpint(c->report.late_ps[REPORT_LATE_LENGTHS], >, 0);
+    g_assert_true(campaign_prepare(&c->report, "padded", &options, &campaign, &error));
+    g_assert_no_error(error);
+    assert_near(campaign.work_s, c->report.days * 86400, 1e-6 * campaign.work_s);
+    campaign_part_days(&campaign, false, days);
+    const double kwh = campaign_kwh(&c->report, days, campaign.work_s / 86400, &waiting_kwh);
+    assert_near(kwh, c->report.kwh, 1e-6 * kwh);
+    case_free(c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -298,6 +317,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/two-by-two", test_two_by_two);
     g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
     g_test_add_func("/campaign/scenario", test_scenario);
+    g_test_add_func("/campaign/padded-texts", test_padded_texts);
     g_test_add_func("/campaign/refused", test_refused);
     g_test_add_func("/campaign/not-read", test_not_read);
     return g_test_run();

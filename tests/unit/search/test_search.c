@@ -83,6 +83,36 @@ static void test_padded(void)
     g_rand_free(rand);
 }
 
+static int64_t count_points(const Spec *spec)
+{
+    SearchSpace *space = search_space_new(spec);
+    const int64_t count = search_space_count(space);
+    search_space_free(space);
+    return count;
+}
+
+/* Context ranks split rows of one length: no point of padded texts has several, as no run takes them. */
+static void test_padded_context(void)
+{
+    GRand *rand = g_rand_new_with_seed(14);
+    int larger = 0;
+    for (int i = 0; i < 40; i++) {
+        g_autofree Spec *spec = fixture_space(rand, i, true);
+        spec->parallel.context = spec->parallel.data = 0;
+        const int64_t even = count_points(spec);
+        spec->training.lengths = (SpecLengths){.given = true,
+                                               .mean = 0.2 * spec->training.sequence_length,
+                                               .log_sd = 0.8,
+                                               .max = spec->training.sequence_length};
+        const int64_t padded = count_points(spec);
+        spec->parallel.context = 1;
+        g_assert_cmpint(padded, ==, count_points(spec));
+        larger += even > padded;
+    }
+    g_assert_cmpint(larger, >, 0);
+    g_rand_free(rand);
+}
+
 /* The front of time and memory is that of all points, however many of the best are asked for. */
 static void test_front(void)
 {
@@ -425,6 +455,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/pruned-equals-exhaustive", test_exhaustive);
     g_test_add_func("/search/padded", test_padded);
+    g_test_add_func("/search/padded-context", test_padded_context);
     g_test_add_func("/search/front", test_front);
     g_test_add_func("/search/whole-chunks", test_whole_chunks);
     g_test_add_func("/search/any-number-of-threads", test_threads);
