@@ -4,6 +4,7 @@
 #include "search/choose.h"
 #include "search/search.h"
 #include "search/walk.h"
+#include "spec/load.h"
 #include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 #include "tests/unit/search_run_fixture.h"
@@ -94,23 +95,22 @@ static int64_t count_points(const Spec *spec)
 /* Context ranks split rows of one length: no point of padded texts has several, as no run takes them. */
 static void test_padded_context(void)
 {
-    GRand *rand = g_rand_new_with_seed(14);
-    int larger = 0;
-    for (int i = 0; i < 40; i++) {
-        g_autofree Spec *spec = fixture_space(rand, i, true);
-        spec->parallel.context = spec->parallel.data = 0;
-        const int64_t even = count_points(spec);
-        spec->training.lengths = (SpecLengths){.given = true,
-                                               .mean = 0.2 * spec->training.sequence_length,
-                                               .log_sd = 0.8,
-                                               .max = spec->training.sequence_length};
-        const int64_t padded = count_points(spec);
-        spec->parallel.context = 1;
-        g_assert_cmpint(padded, ==, count_points(spec));
-        larger += even > padded;
+    static const char *const sets[][4] = {
+        {"parallel.context=auto", "parallel.data=auto", NULL},
+        {"parallel.context=1", "parallel.data=auto", NULL},
+        {"parallel.context=auto", "parallel.data=auto", "training.lengths.packed=true", NULL}};
+    int64_t points[3];
+    for (gsize i = 0; i < G_N_ELEMENTS(sets); i++) {
+        g_autofree char *path =
+            g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", "llama3-8b-sft-padded.json", NULL);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        GError *error = NULL;
+        spec_load_file(path, sets[i], true, spec, NULL, &error);
+        g_assert_no_error(error);
+        points[i] = count_points(spec);
     }
-    g_assert_cmpint(larger, >, 0);
-    g_rand_free(rand);
+    g_assert_cmpint(points[0], ==, points[1]);
+    g_assert_cmpint(points[2], >, points[1]);
 }
 
 /* The front of time and memory is that of all points, however many of the best are asked for. */
