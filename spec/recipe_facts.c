@@ -68,6 +68,36 @@ static bool hugging_face(const OrrJson *scenario)
     return false;
 }
 
+/* The text names NeMo 2, by its own version (2.3) or its container's (24.x, 25.x), and not Megatron-Bridge that came next. */
+static bool names_nemo_2(const char *lower)
+{
+    const char *at = strstr(lower, "nemo 2");
+    if (at == NULL || strstr(lower, "bridge") != NULL)
+        return false;
+    const char next = at[strlen("nemo 2")];
+    return !g_ascii_isalnum(next) || next == '4' || next == '5';
+}
+
+/* NeMo 2 under a configuration that switches on no fusion: Megatron-Core's own defaults are off, and only these families
+ * set them. Others (Qwen, Gemma, Mistral, Phi, Baichuan) and a bare GPTConfig do not.
+ * Source: NVIDIA-NeMo/NeMo v2.3.2 nemo/collections/llm/gpt/model, bias_activation_fusion, bias_dropout_fusion,
+ * apply_rope_fusion */
+static bool nemo_unfused(const OrrJson *scenario)
+{
+    static const char *const fused[] = {"llama", "mixtral", "nemotron", "deepseek", "starcoder", "gpt"};
+    const OrrJson *text = value_at(scenario, "execution", "framework_text"),
+                  *name = value_at(scenario, "model", "name");
+    if (text == NULL || orr_json_type(text) != ORR_JSON_TEXT || name == NULL ||
+        orr_json_type(name) != ORR_JSON_TEXT)
+        return false;
+    g_autofree char *software = g_ascii_strdown(orr_json_text(text), -1),
+                    *model = g_ascii_strdown(orr_json_text(name), -1);
+    for (gsize i = 0; i < G_N_ELEMENTS(fused); i++)
+        if (strstr(model, fused[i]) != NULL)
+            return false;
+    return names_nemo_2(software);
+}
+
 static bool unfused_attention(const OrrJson *scenario)
 {
     return is_text(value_at(scenario, "execution", "attention"), "unfused");
@@ -133,6 +163,7 @@ static const struct {
     {"hugging-face", hugging_face},           {"sharded-optimizer", sharded_optimizer},
     {"adapter-task", adapter_task},           {"whole-model-task", whole_model_task},
     {"compiled-whole", compiled_whole},       {"unsharded", unsharded},
+    {"nemo-unfused", nemo_unfused},
 };
 
 bool spec_recipe_fact_is(const char *name)

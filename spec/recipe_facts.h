@@ -9,7 +9,8 @@
 /* The names, comma-separated, for messages. */
 #define SPEC_RECIPE_FACTS                                                                                    \
     "shared-model, unfused-attention, learned-positions, 8-bit, not-compiled, capacity-factor, "             \
-    "hugging-face, sharded-optimizer, adapter-task, whole-model-task, unsharded, compiled-whole"
+    "hugging-face, sharded-optimizer, adapter-task, whole-model-task, unsharded, compiled-whole, "           \
+    "nemo-unfused"
 
 bool spec_recipe_fact_is(const char *name);
 

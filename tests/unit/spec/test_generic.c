@@ -124,6 +124,10 @@ static void test_modules_and_engines(void)
     g_assert_cmpint(framework->loss.kernel, ==, SPEC_LOSS_COMPILED);
 }
 
+/* A run of a model by the software that a text names. */
+#define NEMO(text, model)                                                                                    \
+    "{\"execution\":{\"framework_text\":\"" text "\"},\"model\":{\"name\":\"" model "\"}}"
+
 static void test_facts(void)
 {
     static const struct {
@@ -169,6 +173,14 @@ static void test_facts(void)
          "{\"execution\":{\"framework_text\":\"Hugging Face\"},"
          "\"cluster\":{\"accelerator\":{\"generation\":\"cdna\"}}}",
          true},
+        {"nemo-unfused", NEMO("NeMo 2.3.2, mock data", "qwen2.5-7b"), true},
+        {"nemo-unfused", NEMO("NeMo 25.04 (Megatron-Core)", "ours"), true},
+        {"nemo-unfused", NEMO("NeMo 2", "gemma-7b"), true},
+        {"nemo-unfused", NEMO("NeMo 2", "llama3.1-8b"), false},
+        {"nemo-unfused", NEMO("Megatron-Bridge / NeMo 25.09", "qwen3-30b-a3b"), false},
+        {"nemo-unfused", NEMO("NeMo 26.02", "qwen3-30b-a3b"), false},
+        {"nemo-unfused", NEMO("NeMo Megatron 2022", "ours"), false},
+        {"nemo-unfused", "{\"model\":{\"name\":\"qwen2.5-7b\"}}", false},
         {"adapter-task", "{\"training\":{\"task\":\"qlora\"}}", true},
         {"adapter-task", "{\"training\":{\"task\":\"dpo\",\"adapter\":{}}}", false},
         {"whole-model-task", "{\"training\":{\"task\":\"sft\"}}", true},
