@@ -339,7 +339,8 @@ void exchange_import_llama_factory(ExchangeImport *import)
 
 void exchange_import_trl(ExchangeImport *import)
 {
-    const bool lora = exchange_import_on(import, "use_peft", false);
+    const bool lora = exchange_import_on(import, "use_peft", false) ||
+                      exchange_import_on(import, "use_peft_lora", false); /* PEFT's examples/sft */
     const bool pairs =
         verdict_task(import) == NULL && (scores(import) || settings_find(import->in, "beta") != NULL ||
                                          settings_find(import->in, "loss_type") != NULL ||
@@ -347,17 +348,22 @@ void exchange_import_trl(ExchangeImport *import)
     if (exchange_import_on(import, "precompute_ref_log_probs", false))
         exchange_import_implied(import, "training.reference", "\"cached\"");
     take_model(import, TRL);
-    const ExchangeSharding sharding = exchange_import_sharding(import);
+    const ExchangeSharding sharding = exchange_import_accelerate(import);
+    const bool four = exchange_import_on(import, "load_in_4bit", false) ||
+                      exchange_import_on(import, "use_4bit_quantization", false),
+               eight = exchange_import_on(import, "load_in_8bit", false) ||
+                       exchange_import_on(import, "use_8bit_quantization", false);
     take_batch(import, TRL, pairs);
     take_task(import, TRL,
               !lora ? NULL
                     : base_of(import, TRL,
-                              exchange_import_on(import, "load_in_4bit", false)   ? "nf4"
-                              : exchange_import_on(import, "load_in_8bit", false) ? "int8"
-                                                                                  : "bf16"),
+                              four    ? "nf4"
+                              : eight ? "int8"
+                                      : "bf16"),
               pairs, true);
     exchange_import_optimizer(import, TRL);
-    take_attention(import, exchange_import_said(import, "attn_implementation"), false);
+    take_attention(import, exchange_import_said(import, "attn_implementation"),
+                   exchange_import_on(import, "use_flash_attn", false));
     take_rest(import, TRL, exchange_import_on(import, "gradient_checkpointing", true),
               exchange_import_on(import, "packing", false));
     take_program(import, EXCHANGE_FORMAT_TRL, &sharding);

@@ -206,7 +206,8 @@ static void take_fsdp_config(const ExchangeImport *import, ExchangeSharding *sha
                                         "auto_wrap_policy",
                                         "version",
                                         "transformer_layer_cls_to_wrap",
-                                        "cpu_offload_pin_memory"};
+                                        "cpu_offload_pin_memory",
+                                        "limit_all_gathers"};
     const char *fsdp = exchange_import_said(import, "fsdp"),
                *strategy = fsdp_said(import, "sharding_strategy");
     for (gsize i = 0; i < G_N_ELEMENTS(loads); i++)

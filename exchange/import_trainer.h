@@ -30,6 +30,9 @@ int exchange_zero_stage(const char *file);
 int exchange_fsdp_stage(const char *strategy, const char *reshards);
 /* By the file's own keys: deepspeed, fsdp, fsdp_config. */
 ExchangeSharding exchange_import_sharding(const ExchangeImport *import);
+/* By those, or by what `accelerate launch` says: its options, the file of --config_file, or that file's name. parallel.data of
+ * its processes, where nothing else tells it: before the batch. */
+ExchangeSharding exchange_import_accelerate(ExchangeImport *import);
 /* parallel.data of dp_shard_size and dp_replicate_size, where nothing else tells it: before the batch. */
 void exchange_import_data_ranks(ExchangeImport *import);
 /* parallel.zero, the framework, what waits on the host; after training.recompute, which FSDP may set. */

@@ -1,4 +1,5 @@
 /* unit/exchange/test_import_trainer.c - fine-tuning configurations: number formats, sharding, stored weights, one GPU, refusals. */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "exchange/exchange.h"
@@ -179,6 +180,38 @@ static const Case cases[] = {
      {{"training.task", "\"qlora\""},
       {"training.adapter.base_dtype", "\"int4\""},
       {"training.adapter.dtype", "\"fp32\""}}},
+    {"peft-sft-qlora",
+     "accelerate launch --config_file \"configs/fsdp_config_qlora.yaml\" train.py --model_name_or_path "
+     "meta-llama/Llama-2-70b-hf --per_device_train_batch_size 2 --use_peft_lora True --lora_r 8 "
+     "--lora_target_modules all-linear --use_4bit_quantization True\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"training.task", "\"qlora\""},
+      {"training.adapter.rank", "8"},
+      {"training.adapter.base_dtype", "\"nf4\""},
+      {"training.adapter.targets", "\"all-linear\""},
+      {"parallel.zero", "3"},
+      {"execution.framework", "\"transformers-fsdp\""}}},
+    {"accelerate-zero3",
+     "accelerate launch --config_file \"accelerate_configs/deepspeed_zero3.yaml\" train.py "
+     "--model_name_or_path "
+     "meta-llama/Llama-2-70b-hf --per_device_train_batch_size 2\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"parallel.zero", "3"}, {"execution.framework", "\"transformers-deepspeed\""}}},
+    {"accelerate-zero2",
+     "accelerate launch --config_file \"deepspeed_zero2.yaml\" train.py --model_name_or_path "
+     "meta-llama/Llama-2-70b-hf --per_device_train_batch_size 2 --num_processes 4\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"parallel.zero", "2"}, {"execution.framework", "\"transformers-deepspeed\""}}},
+    {"accelerate-fsdp2",
+     "accelerate launch --config_file \"fsdp2.yaml\" train.py --model_name_or_path "
+     "meta-llama/Llama-2-70b-hf --per_device_train_batch_size 2\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"parallel.zero", "3"}, {"execution.framework", "\"transformers-fsdp\""}}},
+    {"accelerate-unknown",
+     "accelerate launch --config_file \"my.yaml\" train.py --model_name_or_path "
+     "meta-llama/Llama-2-70b-hf --per_device_train_batch_size 2\n",
+     EXCHANGE_FORMAT_TRL,
+     {{"parallel.zero", "0"}, {"execution.framework", "\"transformers-ddp\""}}},
 };
 
 static const OrrJson *at(const OrrJson *node, const char *path)
@@ -239,10 +272,62 @@ static void test_refused(void)
     }
 }
 
+/* The file that --config_file names is read where it is there, from the script's folder or one above. */
+static void test_accelerate(void)
+{
+    static const struct {
+        const char *file, *expect[4][2];
+    } rows[] = {
+        {"distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n"
+         "  offload_param_device: none\nnum_processes: 8\n",
+         {{"parallel.zero", "3"},
+          {"parallel.data", "8"},
+          {"training.global_batch", "16"},
+          {"offload.optimizer.tier", "\"host\""}}},
+        {"distributed_type: FSDP\nfsdp_config:\n  fsdp_reshard_after_forward: false\n"
+         "  fsdp_activation_checkpointing: true\nnum_processes: 2\n",
+         {{"parallel.zero", "2"},
+          {"parallel.data", "2"},
+          {"training.recompute", "\"full\""},
+          {"execution.framework", "\"transformers-fsdp\""}}},
+        {"distributed_type: MULTI_GPU\nnum_processes: 4\n",
+         {{"parallel.zero", "0"},
+          {"parallel.data", "4"},
+          {"offload", NULL},
+          {"execution.framework", "\"transformers-ddp\""}}},
+    };
+    static const char launch[] = "accelerate launch --config_file configs/a.yaml scripts/sft.py "
+                                 "--model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 2\n";
+    g_autofree char *root = g_dir_make_tmp("orrery-XXXXXX", NULL);
+    g_autofree char *configs = g_build_filename(root, "configs", NULL),
+                    *runs = g_build_filename(root, "runs", NULL);
+    g_autofree char *yaml = g_build_filename(configs, "a.yaml", NULL),
+                    *script = g_build_filename(runs, "a.sh", NULL);
+    g_assert_cmpint(g_mkdir(configs, 0700) | g_mkdir(runs, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(script, launch, -1, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        GError *error = NULL;
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        g_assert_true(g_file_set_contents(yaml, rows[i].file, -1, NULL));
+        OrrJsonDoc *doc = exchange_import(launch, strlen(launch), script, -1, NULL, &loss, &error);
+        g_assert_no_error(error);
+        for (gsize k = 0; k < G_N_ELEMENTS(rows[i].expect); k++) {
+            const OrrJson *node = at(orr_json_root(doc), rows[i].expect[k][0]);
+            g_autofree char *text = node != NULL ? orr_json_dump(node) : NULL;
+            g_assert_cmpstr(text, ==, rows[i].expect[k][1]);
+        }
+        orr_json_free(doc);
+    }
+    g_assert_cmpint(g_unlink(yaml) | g_unlink(script) | g_rmdir(configs) | g_rmdir(runs) | g_rmdir(root), ==,
+                    0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/import-trainer/cases", test_cases);
     g_test_add_func("/import-trainer/refused", test_refused);
+    g_test_add_func("/import-trainer/accelerate", test_accelerate);
     return g_test_run();
 }
