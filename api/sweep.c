@@ -481,8 +481,8 @@ bool api_sweep_fields_check(const GArray *fields, GError **error)
                                 key, other);
         }
     }
-    return fields->len > 0 ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "sweep: nothing to vary; give --vary key=a,b,c or key=a..b (doubling), as in --vary "
-                    "training.micro_batch=1..8");
+    return fields->len > 0 || orr_fail(error, ORR_ERROR_INPUT,
+                                       "sweep: nothing to vary; give --vary key=a,b,c, key=a..b (doubling) "
+                                       "or key=a..b:step, as in --vary "
+                                       "training.micro_batch=1..8");
 }

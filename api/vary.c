@@ -4,34 +4,58 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_VALUES = 64 };
+enum { MAX_VALUES = 100000 };
+#define MAX_VALUES_TEXT "100000"
 
 static bool vary_error(GError **error, const char *text, const char *what)
 {
-    g_set_error(
-        error, ORR_ERROR, ORR_ERROR_INPUT,
-        "--vary %s: %s; write it as key=a,b,c or key=a..b (doubling), as in training.micro_batch=1..8", text,
-        what);
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                "--vary %s: %s; write it as key=a,b,c, key=a..b (doubling) or key=a..b:step, as in "
+                "training.micro_batch=1..8",
+                text, what);
     return false;
 }
 
-/* Doubles from the first number up to the last, which is always in. */
-static const char *expand_range(const char *from, const char *to, GPtrArray *values)
+static bool read_finite(const char *text, double *ret_value)
 {
-    char *end_from = NULL, *end_to = NULL;
-    const double first = g_ascii_strtod(from, &end_from), last = g_ascii_strtod(to, &end_to);
-    if (end_from == from || *end_from != '\0' || end_to == to || *end_to != '\0')
-        return "a range goes from a number to a number";
-    if (!(first > 0.0) || !(last >= first) || !isfinite(last))
+    char *end = NULL;
+    *ret_value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*ret_value);
+}
+
+/* Doubles from the first number up to the last, which is always in. */
+static const char *expand_doubling(double first, double last, GPtrArray *values)
+{
+    if (!(first > 0.0) || !(last >= first))
         return "a range begins above 0 and does not go down";
-    double value = first;
-    for (; value < last; value *= 2.0) {
-        if (values->len >= MAX_VALUES)
-            return "the range is too long";
+    for (double value = first; value < last; value *= 2.0)
         g_ptr_array_add(values, g_strdup_printf("%.15g", value));
-    }
     g_ptr_array_add(values, g_strdup_printf("%.15g", last));
     return NULL;
+}
+
+/* Steps from the first number up to the last, which is always in. */
+static const char *expand_steps(double first, double last, double step, GPtrArray *values)
+{
+    if (!(step > 0.0) || !(last >= first))
+        return "a range does not go down, and its step is above 0";
+    const double steps = ceil((last - first) / step * (1 - 1e-12)); /* 0.3 / 0.1 is three */
+    if (!(steps < MAX_VALUES))
+        return "there are more than " MAX_VALUES_TEXT " values";
+    for (int i = 0; i < (int)steps; i++)
+        g_ptr_array_add(values, g_strdup_printf("%.15g", first + step * i));
+    g_ptr_array_add(values, g_strdup_printf("%.15g", last));
+    return NULL;
+}
+
+static const char *expand_range(const char *from, const char *to, GPtrArray *values)
+{
+    g_auto(GStrv) ends = g_strsplit(to, ":", 2);
+    double first = 0, last = 0, step = 0;
+    if (!read_finite(from, &first) || ends[0] == NULL || !read_finite(ends[0], &last) ||
+        (ends[1] != NULL && !read_finite(ends[1], &step)))
+        return "a range goes from a number to a number";
+    return ends[1] != NULL ? expand_steps(first, last, step, values) : expand_doubling(first, last, values);
 }
 
 static const char *expand_list(const char *list, GPtrArray *values)
@@ -42,7 +66,7 @@ static const char *expand_list(const char *list, GPtrArray *values)
             return "a value is empty";
         g_ptr_array_add(values, g_strdup(*part));
     }
-    return values->len > MAX_VALUES ? "there are more than 64 values" : NULL;
+    return values->len > MAX_VALUES ? "there are more than " MAX_VALUES_TEXT " values" : NULL;
 }
 
 bool api_vary_parse(const char *text, ApiVary *ret_vary, GError **error)

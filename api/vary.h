@@ -1,4 +1,5 @@
-/* api/vary.h - "--vary key=a,b,c" or "--vary key=a..b" (doubling): a field and the values it takes. */
+/* api/vary.h - "--vary key=a,b,c", "--vary key=a..b" (doubling) or "--vary key=a..b:step": a field and the values it takes,
+ * at most 100,000. */
 #ifndef ORR_API_VARY_H
 #define ORR_API_VARY_H
 

@@ -276,7 +276,7 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
-     "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
+     "also plot MFU and memory against a field: key=a,b,c, key=a..b (doubling) or key=a..b:step"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only; of a step: pipeline, memory, waterfall, tornado, roofline, ranks, errors, "
      "utilisation, traffic, workers, "

@@ -257,7 +257,9 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     CLI_FLAG_OWN_RUNS(SweepArgs),
     {"vary", CLI_FLAG_TEXTS, offsetof(SweepArgs, vary), "KEY=VALUES",
-     "a field and its values, key=a,b,c or key=a..b (doubling); repeatable: every combination"},
+     "a field and its values, key=a,b,c, key=a..b (doubling) or key=a..b:step; repeatable: every "
+     "combination, at "
+     "most a million"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(SweepArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SweepArgs, jobs), "N", "threads; all cores by default (same table)"},

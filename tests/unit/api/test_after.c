@@ -1,4 +1,6 @@
 /* tests/unit/api/test_after.c - runs of a sweep that share a step are the runs that they would be by themselves. */
+#include <string.h>
+
 #include "api/sweep.h"
 
 static GArray *fields_of(const char *const *texts)
@@ -134,11 +136,39 @@ static void test_reached(void)
     }
 }
 
+/* --- axes of many values --- */
+
+static void test_steps_of_a_range(void)
+{
+    static const char *const texts[] = {"a=1..1000:1", "a=1..2:0.3", "a=0..0.3:0.1",
+                                        "a=-1..1:1",   "a=1..3:5",   NULL};
+    static const struct {
+        guint count;
+        const char *second, *last;
+    } says[] = {{1000, "2", "1000"}, {5, "1.3", "2"}, {4, "0.1", "0.3"}, {3, "0", "1"}, {2, "3", "3"}};
+    static const char *const bad[] = {"a=1..2:0", "a=2..1:1",   "a=1..2:-1", "a=1..2:x",
+                                      "a=1..2:",  "a=1..1e9:1", "a=1..2:nan"};
+    g_autoptr(GArray) fields = fields_of(texts);
+    for (guint i = 0; i < fields->len; i++) {
+        const GPtrArray *values = g_array_index(fields, ApiVary, i).values;
+        g_assert_cmpuint(values->len, ==, says[i].count);
+        g_assert_cmpstr(values->pdata[1], ==, says[i].second);
+        g_assert_cmpstr(values->pdata[values->len - 1], ==, says[i].last);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        ApiVary vary;
+        g_autoptr(GError) error = NULL;
+        g_assert_false(api_vary_parse(bad[i], &vary, &error));
+        g_assert_nonnull(strstr(error->message, "key=a..b:step"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/after/random", test_random);
     g_test_add_func("/after/steps", test_steps);
     g_test_add_func("/after/reached", test_reached);
+    g_test_add_func("/after/steps-of-a-range", test_steps_of_a_range);
     return g_test_run();
 }
