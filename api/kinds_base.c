@@ -35,6 +35,24 @@ ApiKind *api_kind_own(const ApiBase *base, ApiKinds *kinds)
     return &g_array_index(kinds->list, ApiKind, kinds->list->len - 1);
 }
 
+/* What a scenario leaves to the machine (attention kernels, recipes of models on a GPU) is derived anew. Where its layout does
+ * not go with so many GPUs it cannot be read on them; then the own machine's stay. */
+static void take_derived(const ApiBase *base, const OrrJson *cluster, int nodes, const char *where,
+                         ApiKinds *kinds, Spec *spec)
+{
+    OrrJsonDoc *doc = orr_json_copy(cluster, where);
+    char number[16];
+    g_snprintf(number, sizeof number, "%d", nodes);
+    orr_json_set(doc, "nodes", number, NULL);
+    g_autofree char *json = orr_json_dump(orr_json_root(doc));
+    g_autofree char *set = g_strdup_printf("cluster=%s", json);
+    const char *const sets[] = {set, NULL};
+    const ApiBase *again = api_base_add(base, where, sets, kinds);
+    if (again->reason == NULL)
+        *spec = again->spec;
+    orr_json_free(doc);
+}
+
 bool api_kind_add(const ApiBase *base, const OrrJson *cluster, const char *where, ApiKinds *kinds,
                   GError **error)
 {
@@ -51,6 +69,7 @@ bool api_kind_add(const ApiBase *base, const OrrJson *cluster, const char *where
     if (ok) {
         ApiKind *kind = api_kind_own(base, kinds);
         own.nodes = MAX(1, spec_gpus(&base->spec) / own.gpus_per_node);
+        take_derived(base, orr_json_root(doc), own.nodes, where, kinds, kind->spec);
         kind->spec->cluster = own;
         if (own.group_count == 0)
             deal_evenly(&kind->spec->parallel);

@@ -98,10 +98,10 @@ static const struct {
     {"expert parallelism", "ep",
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
-    {"fine-tuning", "finetune finetuning sft lora qlora peft rlhf dpo grpo",
+    {"fine-tuning", "finetune finetuning sft lora qlora peft rlhf dpo grpo kto orpo nf4 reward axolotl trl",
      "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside "
-     "frozen ones. The latter is task lora, or qlora where the frozen ones are quantised; on "
-     "preference pairs (task dpo). Not simulated: reinforcement learning.",
+     "frozen ones (lora). Where the frozen ones are quantised it is qlora. Preferences are tasks dpo, "
+     "orpo, kto and reward. Reinforcement learning is a workload: orrery help workload.",
      "training.task"},
     {"adapter", "lora-adapter",
      "Two thin matrices beside a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "
