@@ -252,6 +252,12 @@ static void test_warned(void)
 static void test_names(void)
 {
     static const char *const names[][2] = {
+        {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini-3.8b"},
+        {"microsoft/phi-4", "phi-4-14b"},
+        {"google/gemma-7b-it", "gemma-7b"},
+        {"HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2-1.7b"},
+        {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"},
+        {"gpt2", "gpt2-small"},
         {"meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3-8b"},
         {"NousResearch/Llama-2-7b-hf", "llama2-7b"},
         {"torchtune.models.llama2.qlora_llama2_70b", "llama2-70b"},
