@@ -137,7 +137,7 @@ static const SpecField engine_fields[] = {
                 "Ranks with sequences of their own gather all rows for their experts, and sum results by a "
                 "reduce-scatter. False: rows go to the ranks of their experts alone."),
     SPEC_F_BOOL(SpecEngine, keeps_cache, "false", 0,
-                "Its memory for keys and values stays on the GPU while other roles work there."),
+                "Memory for keys and values stays on the GPU while other roles work there."),
     SPEC_F_BOOL(SpecEngine, narrow_rows, "false", 0,
                 "Rows travel to experts in the format in which these multiply; else in 16 bits. Results "
                 "return in 16."),
