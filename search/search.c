@@ -25,7 +25,8 @@ enum {
 
 static void tell(Search *search, double done_frac)
 {
-    const SearchRun *first = search->runs->len > 0 ? &g_array_index(search->runs, SearchRun, 0) : NULL;
+    const GArray *runs = search->result->best != NULL ? search->result->best : search->runs;
+    const SearchRun *first = runs->len > 0 ? &g_array_index(runs, SearchRun, 0) : NULL;
     const SearchNews news = {done_frac, g_timer_elapsed(search->timer, NULL), search->result,
                              first != NULL && first->fits ? first : NULL};
     if (search->options->progress != NULL)
@@ -405,10 +406,10 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     }
     search_answer(&search);
     find_front(&search);
+    tell(&search, 1); /* the best as the search saw it, before what slow GPUs and late input add */
     if (!options->ideal)
         search_settle(&result, spec);
     result.seconds = g_timer_elapsed(search.timer, NULL);
-    tell(&search, 1);
     const bool some = search.runs->len > 0 || result.open > 0;
     clear(&search);
     if (some) {
