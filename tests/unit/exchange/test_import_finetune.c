@@ -3,16 +3,9 @@
 
 #include "exchange/exchange.h"
 #include "exchange/model_names.h"
+#include "tests/unit/import_fixture.h"
 
-#define MOST 14
-
-typedef struct Case {
-    const char *name, *text;
-    ExchangeFormat format;
-    const char *expect[MOST][2]; /* path, value as JSON */
-} Case;
-
-static const Case cases[] = {
+static const ImportCase cases[] = {
     {"axolotl",
      "base_model: NousResearch/Meta-Llama-3-8B\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nlora_alpha: "
      "16\n"
@@ -162,36 +155,10 @@ static const Case cases[] = {
       {"execution.attention", "\"flash2\""}}},
 };
 
-static const OrrJson *at(const OrrJson *node, const char *path)
-{
-    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
-    for (char **key = keys; node != NULL && *key != NULL; key++)
-        node = orr_json_member(node, *key);
-    return node;
-}
-
-static void check(const Case *one, int format)
-{
-    GError *error = NULL;
-    g_auto(ExchangeLoss) loss;
-    exchange_loss_init(&loss);
-    OrrJsonDoc *doc = exchange_import(one->text, strlen(one->text), "config", format, NULL, &loss, &error);
-    g_assert_no_error(error);
-    for (int i = 0; i < MOST && one->expect[i][0] != NULL; i++) {
-        const OrrJson *node = at(orr_json_root(doc), one->expect[i][0]);
-        g_autofree char *text = node != NULL ? orr_json_dump(node) : NULL;
-        if (one->expect[i][1] != NULL && text != NULL && strcmp(text, one->expect[i][1]) != 0)
-            g_test_message("%s: %s", one->name, one->expect[i][0]);
-        g_assert_cmpstr(text, ==, one->expect[i][1]);
-    }
-    orr_json_free(doc);
-}
-
 static void test_cases(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        check(&cases[i], -1); /* told from the file */
-        check(&cases[i], (int)cases[i].format);
+        import_check(&cases[i]);
     }
 }
 
@@ -206,7 +173,7 @@ static void test_epochs(void)
     OrrJsonDoc *doc = exchange_import(cases[0].text, strlen(cases[0].text), "config", -1,
                                       orr_json_root(start), &loss, &error);
     g_assert_no_error(error);
-    g_assert_cmpfloat(orr_json_number_of(at(orr_json_root(doc), "training"), "epochs", 0), ==, 3);
+    g_assert_cmpfloat(orr_json_number_of(import_at(orr_json_root(doc), "training"), "epochs", 0), ==, 3);
     orr_json_free(doc);
     orr_json_free(start);
 }

@@ -3,16 +3,9 @@
 #include <string.h>
 
 #include "exchange/exchange.h"
+#include "tests/unit/import_fixture.h"
 
-#define MOST 14
-
-typedef struct Case {
-    const char *name, *text;
-    ExchangeFormat format;
-    const char *expect[MOST][2]; /* path, value as JSON */
-} Case;
-
-static const Case cases[] = {
+static const ImportCase cases[] = {
     {"axolotl-bf16-auto",
      "base_model: NousResearch/Meta-Llama-3-8B\n"
      "bf16: auto\n",
@@ -214,36 +207,10 @@ static const Case cases[] = {
      {{"parallel.zero", "0"}, {"execution.framework", "\"transformers-ddp\""}}},
 };
 
-static const OrrJson *at(const OrrJson *node, const char *path)
-{
-    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
-    for (char **key = keys; node != NULL && *key != NULL; key++)
-        node = orr_json_member(node, *key);
-    return node;
-}
-
-static void check(const Case *one, int format)
-{
-    GError *error = NULL;
-    g_auto(ExchangeLoss) loss;
-    exchange_loss_init(&loss);
-    OrrJsonDoc *doc = exchange_import(one->text, strlen(one->text), "config", format, NULL, &loss, &error);
-    g_assert_no_error(error);
-    for (int i = 0; i < MOST && one->expect[i][0] != NULL; i++) {
-        const OrrJson *node = at(orr_json_root(doc), one->expect[i][0]);
-        g_autofree char *text = node != NULL ? orr_json_dump(node) : NULL;
-        if (one->expect[i][1] != NULL && text != NULL && strcmp(text, one->expect[i][1]) != 0)
-            g_test_message("%s: %s", one->name, one->expect[i][0]);
-        g_assert_cmpstr(text, ==, one->expect[i][1]);
-    }
-    orr_json_free(doc);
-}
-
 static void test_cases(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        check(&cases[i], -1); /* told from the file */
-        check(&cases[i], (int)cases[i].format);
+        import_check(&cases[i]);
     }
 }
 
@@ -313,7 +280,7 @@ static void test_accelerate(void)
         OrrJsonDoc *doc = exchange_import(launch, strlen(launch), script, -1, NULL, &loss, &error);
         g_assert_no_error(error);
         for (gsize k = 0; k < G_N_ELEMENTS(rows[i].expect); k++) {
-            const OrrJson *node = at(orr_json_root(doc), rows[i].expect[k][0]);
+            const OrrJson *node = import_at(orr_json_root(doc), rows[i].expect[k][0]);
             g_autofree char *text = node != NULL ? orr_json_dump(node) : NULL;
             g_assert_cmpstr(text, ==, rows[i].expect[k][1]);
         }
