@@ -12,19 +12,28 @@
 
 enum { TICK_MS = 50, MOST_SAID = 1 << 20 };
 
+#if defined(__SANITIZE_ADDRESS__) /* whose shadow alone is 16 TiB */
+enum { LIMITS_MEMORY = false };
+#else
+enum { LIMITS_MEMORY = true };
+#endif
+
+void serve_child_limit(int64_t memory_bytes)
+{
+    const struct rlimit memory = {(rlim_t)memory_bytes, (rlim_t)memory_bytes}, core = {0, 0};
+    if (LIMITS_MEMORY && memory_bytes > 0)
+        (void)setrlimit(RLIMIT_AS, &memory);
+    (void)setrlimit(RLIMIT_CORE, &core);
+}
+
 /* In the child, before it becomes the program. */
 static void limit(void *data)
 {
     const ServeLimits *limits = data;
-    if (limits->memory_bytes > 0) {
-        const struct rlimit memory = {(rlim_t)limits->memory_bytes, (rlim_t)limits->memory_bytes};
-        (void)setrlimit(RLIMIT_AS, &memory);
-    }
+    serve_child_limit(limits->memory_bytes);
     const rlim_t seconds = (rlim_t)(limits->seconds * 64) + 1; /* of all processors together: the last net */
     const struct rlimit work = {seconds, seconds};
     (void)setrlimit(RLIMIT_CPU, &work);
-    const struct rlimit core = {0, 0};
-    (void)setrlimit(RLIMIT_CORE, &core);
     if (limits->nice > 0 && nice(limits->nice) == -1)
         return;
 }

@@ -31,6 +31,9 @@ bool serve_child_run(char **words, const ServeLimits *limits, ServeGoOn go_on, v
                      ServeChild *ret_child, GError **error);
 void serve_child_clear(ServeChild *child);
 
+/* Limits the address space of the calling process (0: not; nor of a sanitized build) and keeps it from writing core files. */
+void serve_child_limit(int64_t memory_bytes);
+
 /* Takes the lines of --progress out of what standard error said; the last of them (g_free), NULL: none. */
 char *serve_child_news(GString *said);
 

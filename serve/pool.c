@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,10 +29,8 @@ static const int64_t most_memory = (int64_t)3 << 30;
 
 static void limit(void *data)
 {
-    const struct rlimit memory = {(rlim_t)most_memory, (rlim_t)most_memory}, core = {0, 0};
     (void)data;
-    (void)setrlimit(RLIMIT_AS, &memory);
-    (void)setrlimit(RLIMIT_CORE, &core);
+    serve_child_limit(most_memory);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the server's business */
 }
 

@@ -26,6 +26,7 @@ KEYS = ["scenario", "set", "vary", "text", "file", "a", "b", "to", "from", "gpus
         "bytes", "ranks", "cluster", "own_runs", "base"]
 FIELDS = ["model", "cluster", "cluster.nodes", "parallel.tensor", "training.micro_batch", "training.lengths", "training.lengths.file", "workload", "faults", "execution.framework"]
 TEXTS = ["gpt3-175b", "/etc/passwd", "../../etc/passwd", "auto", "", "x" * 5000, "\u202e\u0000\n", "1e999", "{\"preset\": \"/etc/passwd\"}", "-", "--help", "llama3-8b", "dgx-h100", "x2"]
+WRONG = [b"Sanitizer", b"runtime error", b"ended without an answer"]  # of a process that broke; a sanitized build says so itself
 SMALL = {"model": "llama3-8b", "cluster": {"preset": "dgx-h100", "nodes": 1}, "training": {"sequence_length": 8192, "global_batch": 16},
          "parallel": {"tensor": 4}, "execution": {"framework": "megatron-core"}}
 
@@ -80,6 +81,8 @@ def check(sent, answer):
         length = int(re.search(rb"Content-Length: (\d+)", head)[1])
         body, answer = rest[:length], rest[length:]
         assert len(body) == length, (sent[:400], head)
+        wrong = [word for word in WRONG if word in body]
+        assert not wrong, (sent[:600], body[:600])
         assert b"root:" not in body and folder.encode() not in body, (sent[:600], body[:300])
 
 
