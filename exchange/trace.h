@@ -86,6 +86,7 @@ typedef struct TraceRank {
     GArray *steps;     /* TraceStep, by begin; empty: none marked */
     int64_t events;    /* of the file */
     int64_t elsewhere; /* kernels of other GPUs in the file, left out */
+    int64_t untimed;   /* kernels whose times are no times, left out */
     bool shapes;       /* operators have them */
 } TraceRank;
 

@@ -10,6 +10,7 @@
 #include "exchange/trace.h"
 #include "exchange/trace_bytes.h"
 #include "exchange/trace_event.h"
+#include "exchange/trace_foreign.h"
 #include "exchange/trace_link.h"
 #include "exchange/trace_other.h"
 
@@ -33,7 +34,8 @@ static bool event_times(Reader *reader, const TraceEvent *event, int64_t *ret_be
     int64_t us = 0, ps = 0, dur_us = 0, dur_ps = 0;
     if (!trace_slice_us(&event->ts, &us, &ps))
         return false;
-    if (event->dur.text != NULL && !trace_slice_us(&event->dur, &dur_us, &dur_ps))
+    if (event->dur.text != NULL &&
+        (!trace_slice_us(&event->dur, &dur_us, &dur_ps) || dur_us < 0 || dur_ps < 0))
         return false;
     if (!reader->based) {
         reader->rank->base_us = us;
@@ -45,7 +47,7 @@ static bool event_times(Reader *reader, const TraceEvent *event, int64_t *ret_be
         return false;
     }
     *ret_begin_ps = since_us * PS_PER_US + ps;
-    *ret_dur_ps = MAX(dur_us * PS_PER_US + dur_ps, 0);
+    *ret_dur_ps = dur_us * PS_PER_US + dur_ps;
     return true;
 }
 
@@ -134,6 +136,8 @@ static void take_event(Reader *reader, const TraceEvent *event)
     int64_t begin_ps = 0, dur_ps = 0;
     const TraceEventKind kind = trace_event_kind(&event->category);
     reader->rank->events++;
+    if (kind == TRACE_EVENT_OTHER && reader->foreign == NULL && event->category.text != NULL)
+        reader->foreign = trace_foreign_category(&event->category);
     if (kind == TRACE_EVENT_OTHER || event->name.text == NULL || !trace_slice_is(&event->phase, "X"))
         return;
     const bool step = (kind == TRACE_EVENT_OP || kind == TRACE_EVENT_ANNOTATION) && event->name.length > 13 &&
@@ -143,8 +147,10 @@ static void take_event(Reader *reader, const TraceEvent *event)
     if (kind == TRACE_EVENT_LAUNCH && !trace_slice_has(&event->name, "launch") &&
         !trace_slice_has(&event->name, "mem"))
         return;
-    if (!event_times(reader, event, &begin_ps, &dur_ps))
+    if (!event_times(reader, event, &begin_ps, &dur_ps)) {
+        reader->rank->untimed += kind == TRACE_EVENT_KERNEL || kind == TRACE_EVENT_COPY;
         return;
+    }
     TraceLinked linked = {.begin_ps = begin_ps, .external = trace_slice_int(&event->external, 0), .op = -1};
     if (step) {
         add_step(reader, event, begin_ps, dur_ps);
@@ -169,44 +175,8 @@ static bool wrong(const Reader *reader, GError **error, const char *what)
 }
 
 static const char cut_off[] = "is cut off in the middle of its events; let the profiler finish writing it";
-static const char no_json[] = "is no trace of PyTorch's profiler: it is no JSON";
-#define INSTEAD "; give the trace of PyTorch's profiler (torch.profiler, export_chrome_trace)"
-
-/* Members of files that other tools write. */
-static const struct {
-    const char *key, *what;
-} foreign_keys[] = {
-    {"nodes", "is an execution trace, which has no times of kernels" INSTEAD},
-    {"rocprofiler-sdk-tool", "is JSON of rocprofv3; give its trace of kernels as CSV (--output-format csv)"},
-    {"planes", "is an XPlane of JAX" INSTEAD},
-    {"segments", "is a snapshot of memory" INSTEAD},
-};
-
-/* What has these letters at that place is no trace. */
-static const struct {
-    const char *letters;
-    gsize at;
-    const char *what;
-} foreign_texts[] = {
-    {"SQLite format 3", 0, "is a database, as Nsight Systems writes" INSTEAD},
-    {"\"Agent_Id\"", 0, "is a table of rocprof" INSTEAD},
-    {"\"Kernel_Name\"", 0, "is a table of rocprof" INSTEAD},
-    {"\x80", 0, "is a pickle, as dumps of the flight recorder and snapshots of memory are" INSTEAD},
-    {"{\"1\": {\"total\":", 0, "is a log of a pipeline, as Primus writes, which has no kernels" INSTEAD},
-    {"ustar", 257, "is an archive of tar; unpack it and give a trace, or the folder of all ranks'"},
-};
-
-static const char *foreign_text(const TraceBytes *bytes)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(foreign_texts); i++) {
-        const gsize length = strlen(foreign_texts[i].letters);
-        if (bytes->left >= foreign_texts[i].at + length &&
-            memcmp(bytes->at + foreign_texts[i].at, foreign_texts[i].letters, length) == 0)
-            return foreign_texts[i].what;
-    }
-    return NULL;
-}
-
+static const char no_json[] =
+    "is no trace of PyTorch's profiler: it is no JSON, and no table that 'orrery help trace' names";
 /* Calls `part` on the window until it has what it needs. `part` moves nothing when it fails. */
 static bool with_more(Reader *reader, bool (*part)(Reader *reader, TraceScan *scan), GError **error)
 {
@@ -327,8 +297,8 @@ static bool part_member(Reader *reader, TraceScan *scan)
         if (ok && trace_scan_char(&inside, '[') && trace_scan_peek(&inside) == '{')
             trace_scan_members(&inside, take_device, &reader->rank->device);
     } else {
-        for (gsize i = 0; i < G_N_ELEMENTS(foreign_keys) && reader->foreign == NULL; i++)
-            reader->foreign = trace_slice_is(&key, foreign_keys[i].key) ? foreign_keys[i].what : NULL;
+        if (reader->foreign == NULL)
+            reader->foreign = trace_foreign_key(&key);
         ok = trace_scan_skip(scan);
     }
     return ok && trace_scan_peek(scan) != '\0';
@@ -363,9 +333,8 @@ static bool read_document(Reader *reader, GError **error)
         return false;
     if (next == '[')
         return read_events(reader, error);
-    const char *what = foreign_text(reader->bytes);
-    if (what != NULL || next != '{')
-        return wrong(reader, error, what != NULL ? what : no_json);
+    if (next != '{')
+        return wrong(reader, error, no_json);
     if (read_object(reader, error))
         return true;
     if (reader->foreign == NULL || reader->has_events)
@@ -393,7 +362,12 @@ static bool finish(Reader *reader, GError **error)
         return wrong(reader, error, "some of its times lie more than 26 days apart: that is not one run");
     if (reader->rank->kernels->len == 0)
         return wrong(reader, error,
-                     "has no kernels of a GPU; record it with torch.profiler.ProfilerActivity.CUDA");
+                     reader->rank->untimed > 0
+                         ? "has kernels, but none has times that can be: \"ts\" and \"dur\" "
+                           "are microseconds, and none is negative"
+                     : reader->foreign != NULL
+                         ? reader->foreign
+                         : "has no kernels of a GPU; record it with torch.profiler.ProfilerActivity.CUDA");
     if (take_no_time(reader->rank->kernels))
         return wrong(reader, error,
                      "has no kernel that lasts longer than 0; let the profiler finish writing");
@@ -428,6 +402,17 @@ static TraceRank *read_kineto(TraceBytes *bytes, const char *name, const TraceTa
 static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTable *table, GError **error)
 {
     if (bytes->left == 0 && !trace_bytes_more(bytes, error)) {
+        trace_bytes_close(bytes);
+        return NULL;
+    }
+    if (bytes->left >= 3 && memcmp(bytes->at, "\xef\xbb\xbf", 3) == 0) { /* UTF-8 says so */
+        bytes->at += 3;
+        bytes->left -= 3;
+    }
+    const char *what = bytes->left == 0 ? "is empty; let the profiler finish writing, or copy it again"
+                                        : trace_foreign_text(bytes);
+    if (what != NULL) {
+        orr_fail(error, ORR_ERROR_INPUT, "%s: %s", name, what);
         trace_bytes_close(bytes);
         return NULL;
     }

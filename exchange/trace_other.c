@@ -21,14 +21,22 @@ static bool begins(const char *text, gsize length, const char *with)
     return length >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
+/* What `nsys stats` says before a table. */
+static bool is_preamble(const char *text, gsize length)
+{
+    return begins(text, length, "Generating SQLite") || begins(text, length, "Processing [") ||
+           begins(text, length, "NOTICE: ");
+}
+
 TraceDialect trace_dialect(const char *text, gsize length)
 {
-    static const char *const tables[] = {
-        "Start (", "\"Start (", "\"Kind\"", "Kind,", "\"Index\",\"KernelName\"", "Index,KernelName"};
+    static const char *const tables[] = {"Start (", "Start_Timestamp", "BeginNs"};
     static const char *const recorded[] = {"\"entries\"", "\"nccl_comm_state\"", "\"pg_config\"",
                                            "\"pg_status\"", "\"version\""};
-    for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
-        if (begins(text, length, tables[i]))
+    const char *end = memchr(text, '\n', length);
+    const gsize first = end != NULL ? (gsize)(end - text) : length;
+    for (gsize i = 0; i < G_N_ELEMENTS(tables) && length > 0 && *text != '{' && *text != '['; i++)
+        if (is_preamble(text, length) || g_strstr_len(text, (gssize)first, tables[i]) != NULL)
             return TRACE_DIALECT_TABLE;
     if (length == 0 || *text != '{')
         return TRACE_DIALECT_KINETO;
@@ -163,6 +171,28 @@ static int64_t whole_ns(const TraceSlice *cell, double unit)
                     : trace_slice_int(cell, 0);
 }
 
+/* Text that is no number, or an end before its begin. */
+static bool check_times(const Reader *r, const Columns *columns, const TraceSlice *cells, int64_t row,
+                        GError **error)
+{
+    const int last = columns->at[CELL_DURATION] >= 0 ? CELL_DURATION : CELL_END;
+    const int of[] = {CELL_BEGIN, last};
+    double number[2];
+    for (int i = 0; i < 2; i++) {
+        const TraceSlice *cell = &cells[columns->at[of[i]]];
+        number[i] = trace_slice_number(cell, NAN);
+        if (!isnan(number[i]))
+            continue;
+        g_autofree char *text = trace_slice_text(cell);
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: line %" G_GINT64_FORMAT ": \"%.40s\" is no time; %s",
+                        r->name, row, text, "a kernel's begin and duration are numbers");
+    }
+    if (number[1] >= (last == CELL_DURATION ? 0 : number[0]))
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: line %" G_GINT64_FORMAT ": its kernel ends before it begins",
+                    r->name, row);
+}
+
 static void take_row(Reader *r, const Columns *columns, const TraceSlice *cells, TraceSlice *device,
                      GString *first)
 {
@@ -193,9 +223,15 @@ static bool read_table(Reader *r, TraceBytes *bytes, GError **error)
     TraceSlice line, device = {NULL, 0}, cells[MOST_CELLS];
     Columns columns;
     g_autoptr(GString) first = g_string_new(NULL); /* the GPU of the first kernel */
-    if (!trace_line(bytes, &line, error) || !find_columns(r, &line, &columns, error))
+    int64_t row = 0;
+    do {
+        row++;
+        if (!trace_line(bytes, &line, error))
+            return false;
+    } while (line.text != NULL && (line.length == 0 || is_preamble(line.text, line.length)));
+    if (!find_columns(r, &line, &columns, error))
         return false;
-    for (int64_t row = 2;; row++) {
+    for (row++;; row++) {
         if (!trace_line(bytes, &line, error))
             return false;
         if (line.text == NULL)
@@ -207,6 +243,8 @@ static bool read_table(Reader *r, TraceBytes *bytes, GError **error)
             return orr_fail(error, ORR_ERROR_INPUT,
                             "%s: line %" G_GINT64_FORMAT " has not the %d cells of the table's first line",
                             r->name, row, columns.count);
+        if (!check_times(r, &columns, cells, row, error))
+            return false;
         take_row(r, &columns, cells, &device, first);
     }
     g_free(r->rank->device);

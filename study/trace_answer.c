@@ -117,7 +117,7 @@ static bool has_size(const TraceRank *rank, const TraceKernel *kernel)
 }
 
 /* Classes of which no kernel has a size and each step has as many as the prediction: the n-th is the n-th. */
-static void find_ordered(const TraceRank *rank, const bool *in_step, const Orders *orders,
+static void find_ordered(const TraceRank *rank, const bool *in_step, int steps, const Orders *orders,
                          bool ret_ordered[TRACE_CLASSES])
 {
     gsize counts[TRACE_CLASSES] = {0};
@@ -133,7 +133,7 @@ static void find_ordered(const TraceRank *rank, const bool *in_step, const Order
     }
     for (int kind = 0; kind < TRACE_CLASSES; kind++)
         ret_ordered[kind] =
-            ret_ordered[kind] && counts[kind] == (gsize)orders->names[kind]->len * MAX(rank->steps->len, 1);
+            ret_ordered[kind] && counts[kind] == (gsize)orders->names[kind]->len * (gsize)steps;
 }
 
 /* `orders`: of the prediction that a measured rank is compared with; NULL: none, or the rank is the prediction. */
@@ -142,11 +142,11 @@ static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compa
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
-    trace_window(rank, in_step);
-    share /= MAX((int)rank->steps->len, 1);
+    const int steps = MAX(trace_window(rank, in_step), 1);
+    share /= steps;
     bool ordered[TRACE_CLASSES];
     guint seen[TRACE_CLASSES] = {0};
-    find_ordered(rank, in_step, orders, ordered);
+    find_ordered(rank, in_step, steps, orders, ordered);
     for (guint i = 0; i < rank->kernels->len; i++) {
         const TraceKernel *kernel = trace_kernel(rank, i);
         if (!in_step[i])

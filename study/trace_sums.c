@@ -42,7 +42,7 @@ static bool is_in_steps(const TraceRank *rank, const TraceKernel *kernel)
     return low > 0 && at_ps < g_array_index(steps, TraceStep, low - 1).end_ps;
 }
 
-void trace_window(const TraceRank *rank, bool *ret_in_step)
+int trace_window(const TraceRank *rank, bool *ret_in_step)
 {
     bool any = false;
     for (guint i = 0; i < rank->kernels->len; i++) {
@@ -51,6 +51,7 @@ void trace_window(const TraceRank *rank, bool *ret_in_step)
     }
     for (guint i = 0; !any && i < rank->kernels->len; i++)
         ret_in_step[i] = true; /* the marks are of another time */
+    return any ? (int)rank->steps->len : 0;
 }
 
 /* --- instant by instant --- */
@@ -171,12 +172,12 @@ static void add_kernel(Sweep *sweep, const TraceRank *rank, const TraceKernel *k
 
 TraceSums trace_sums(const TraceRank *rank)
 {
-    TraceSums sums = {.steps = MAX((int)rank->steps->len, 1), .marked = rank->steps->len > 0};
     g_autofree bool *in_step = g_new0(bool, rank->kernels->len + 1);
+    const int marked = trace_window(rank, in_step);
+    TraceSums sums = {.steps = MAX(marked, 1), .marked = marked > 0};
     g_autoptr(GArray) ahead = g_array_new(FALSE, FALSE, sizeof(Edge));
     Sweep sweep = {.sums = &sums, .ahead = ahead};
     int64_t first_ps = INT64_MAX, end_ps = INT64_MIN, host_ps = 0;
-    trace_window(rank, in_step);
     for (guint i = 0; i < rank->kernels->len; i++) {
         const TraceKernel *kernel = trace_kernel(rank, i);
         const TraceClass kind = trace_kernel_class(rank, kernel);

@@ -39,7 +39,8 @@ typedef struct TraceSums {
 TraceSums trace_sums(const TraceRank *rank);
 /* The mean over ranks. */
 TraceSums trace_sums_mean(const GPtrArray *ranks);
-/* Whether a kernel is in the window of trace_sums(): the first and the last one behind it, by begin. */
-void trace_window(const TraceRank *rank, bool *ret_in_step);
+/* Whether a kernel is in the window of trace_sums(): the first and the last one behind it, by begin. Returns the steps that
+ * are marked; 0: none is, or no kernel is in them, and all of the trace is one. */
+int trace_window(const TraceRank *rank, bool *ret_in_step);
 
 #endif

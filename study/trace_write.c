@@ -85,9 +85,9 @@ static void write_head(const TraceAnswer *answer, GString *out)
         g_string_append_printf(what, " of %d", first->world);
     report_page_entry(out, "trace", LABEL_COLUMN, what->str);
     orr_text_seconds(step, answer->measured.step_s);
-    g_string_printf(what, "%s%s", step,
-                    answer->measured.marked ? ""
-                                            : " (no ProfilerStep is marked: all of the trace is one step)");
+    g_string_printf(
+        what, "%s%s", step,
+        answer->measured.marked ? "" : " (no ProfilerStep marks kernels: all of the trace is one step)");
     if (answer->measured.steps > 1)
         g_string_append_printf(what, ", the mean of %d", answer->measured.steps);
     report_page_entry(out, "step", LABEL_COLUMN, what->str);
@@ -203,6 +203,9 @@ void trace_answer_text(const TraceAnswer *answer, GString *out)
     if (first->elsewhere > 0)
         report_page_say(out, 2, "%" G_GINT64_FORMAT " kernels of other GPUs in %s are left out.",
                         first->elsewhere, first->path);
+    if (first->untimed > 0)
+        report_page_say(out, 2, "%" G_GINT64_FORMAT " kernels of %s whose times cannot be are left out.",
+                        first->untimed, first->path);
     if (!first->shapes)
         report_page_say(out, 2, "The trace has no sizes of operands; record_shapes=True puts them in.");
 }
