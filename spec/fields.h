@@ -38,7 +38,7 @@ typedef struct SpecField {
     size_t offset, size;      /* in the struct; size matters for SPEC_TYPE_NAME */
     double min, max;          /* inclusive; numbers only */
     const char *default_text; /* as in JSON ("1", "\"adam\"", "false"); NULL: see flags */
-    const char *absent_text;  /* help says this of a derived value's default; NULL: "derived" */
+    const char *absent_text;  /* help says this of a derived value's default; NULL: `help` does, or none */
     unsigned flags;
     const SpecWords *words;
     const SpecTable *table;

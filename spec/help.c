@@ -44,10 +44,11 @@ static void append_wrapped(GString *out, const char *text, int indent)
     g_string_append_c(out, '\n');
 }
 
+/* What holds where the key is absent; NULL: nothing to say, or `help` says it. */
 static const char *default_of(const SpecField *field)
 {
     if (field->flags & SPEC_FIELD_REQUIRED)
-        return "none; it must be given";
+        return NULL;
     if (g_strcmp0(field->default_text, "\"\"") == 0)
         return "none";
     if (field->default_text != NULL)
@@ -56,7 +57,7 @@ static const char *default_of(const SpecField *field)
         return NULL;
     if (field->absent_text != NULL)
         return field->absent_text;
-    return field->table != NULL ? "none" : "derived";
+    return field->table == NULL && strstr(field->help, "default") != NULL ? NULL : "none";
 }
 
 static const char *unit_examples(const SpecField *field)
@@ -94,8 +95,9 @@ static void append_table(GString *out, const SpecTable *table)
         const char *fallback = default_of(field);
         g_string_append_printf(out, "\n  %s\n", field->key);
         append_wrapped(out, field->help, 6);
-        g_autofree char *line =
-            fallback != NULL ? g_strdup_printf("%s; default: %s", form, fallback) : g_strdup(form);
+        const char *must = field->flags & SPEC_FIELD_REQUIRED ? "; must be given" : "";
+        g_autofree char *line = fallback != NULL ? g_strdup_printf("%s; default: %s", form, fallback)
+                                                 : g_strconcat(form, must, NULL);
         append_wrapped(out, line, 6);
     }
 }
@@ -111,6 +113,8 @@ static void append_field(GString *out, const char *path, const SpecField *field)
     append_wrapped(out, takes, 2);
     if (unit != NULL)
         g_string_append_printf(out, "  Unit:    %s\n", unit);
+    if (field->flags & SPEC_FIELD_REQUIRED)
+        g_string_append(out, "  Must be given.\n");
     if (fallback != NULL)
         g_string_append_printf(out, "  Default: %s\n", fallback);
     if (field->table != NULL) {

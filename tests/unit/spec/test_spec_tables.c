@@ -99,7 +99,7 @@ static void test_help(void)
         {"training.recompute", "every_n_layers"},
         {"training.recompute.mode", "one of none, selective, full"},
         {"accelerator.memory_bytes", "\"80 GiB\""},
-        {"cluster.accelerator.memory_bytes", "it must be given"},
+        {"cluster.accelerator.memory_bytes", "Must be given"},
         {"framework", "data_parallel"},
         {"framework.data_parallel", "bucket_bytes"},
         {"scenario", "training"},
