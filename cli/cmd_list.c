@@ -110,13 +110,12 @@ static bool is_computed(const char *key)
     return strcmp(key, "parameters") == 0 || strcmp(key, "active_parameters") == 0;
 }
 
-/* A preset as it stands; a generation of a framework with what it takes over from its present one. */
+/* A preset with what it takes over from the one that it starts from. */
 static OrrJsonDoc *read_preset(const char *kind, const char *path, GError **error)
 {
     OrrJsonDoc *doc = orr_json_read_file(path, error);
     const OrrJson *root = doc != NULL ? orr_json_root(doc) : NULL;
-    if (root == NULL || strcmp(kind, "frameworks") != 0 || orr_json_type(root) != ORR_JSON_OBJECT ||
-        orr_json_member(root, "preset") == NULL)
+    if (root == NULL || orr_json_type(root) != ORR_JSON_OBJECT || orr_json_member(root, "preset") == NULL)
         return doc;
     orr_json_free(doc);
     return spec_resolve_preset(kind, path, path, kind, NULL, NULL, error);
@@ -140,7 +139,7 @@ static bool fill_presets(const ListKind *kind, CliListing *listing, GError **err
         return false;
     for (guint i = 0; i < paths->len; i++) {
         const char *path = g_ptr_array_index(paths, i);
-        OrrJsonDoc *doc = read_preset(kind->name, path, error);
+        OrrJsonDoc *doc = read_preset(kind->folder != NULL ? kind->folder : kind->name, path, error);
         if (doc == NULL)
             return false;
         const OrrJson *root = orr_json_root(doc);
