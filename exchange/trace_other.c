@@ -229,6 +229,8 @@ static bool read_table(Reader *r, TraceBytes *bytes, GError **error)
         if (!trace_line(bytes, &line, error))
             return false;
     } while (line.text != NULL && (line.length == 0 || is_preamble(line.text, line.length)));
+    if (line.text == NULL)
+        line.text = "";
     if (!find_columns(r, &line, &columns, error))
         return false;
     for (row++;; row++) {

@@ -4,8 +4,8 @@
     test_chakra.py ORRERY SOURCE
 
 Files of all ranks are played: every message is received once with its bytes, members of a group meet in the same
-collectives in the same order, and nobody waits for ever. With MLCommons' own classes (package chakra) the same bytes are
-parsed by them as well (installed.py may install it).
+collectives in the same order, and nobody waits for ever. With MLCommons' own reader (package chakra) the same bytes are
+parsed by it as well (installed.py may install it).
 """
 import json
 import os
@@ -15,8 +15,9 @@ import tempfile
 
 import installed
 
-et_def_pb2 = installed.module("chakra.schema.protobuf.et_def_pb2", "--no-deps", "protobuf",
-                              "chakra @ git+https://github.com/mlcommons/chakra")
+PACKAGES = "--no-deps", "protobuf", "chakra @ git+https://github.com/mlcommons/chakra"
+et_def_pb2 = installed.module("chakra.schema.protobuf.et_def_pb2", *PACKAGES)
+protolib = et_def_pb2 and installed.module("chakra.src.third_party.utils.protolib", *PACKAGES)
 
 ORRERY = sys.argv[1]
 COMPUTE, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
@@ -89,18 +90,22 @@ def read(path):
 
 
 def check_classes(path, nodes):
-    if et_def_pb2 is None:
+    if protolib is None:
         return
     with open(path, "rb") as file:
-        header, *rest = messages(file.read())
-    assert et_def_pb2.GlobalMetadata.FromString(header).version == "0.0.4"
+        _, *rest = messages(file.read())
+    file, header = protolib.openFileRd(path), et_def_pb2.GlobalMetadata()
+    assert protolib.decodeMessage(file, header) and header.version == "0.0.4"
     for node, data in zip(nodes, rest, strict=True):
-        theirs = et_def_pb2.Node.FromString(data)
+        theirs = et_def_pb2.Node()
+        assert protolib.decodeMessage(file, theirs)
         assert (theirs.id, theirs.name, theirs.type, theirs.duration_micros, list(theirs.data_deps)) == (
             node["id"], node["name"].decode(), node["type"], node["micros"], node["deps"])
         assert theirs.SerializeToString(deterministic=True) == data
         assert {a.name: getattr(a, a.WhichOneof("value")) for a in theirs.attr} == {
             name: bool(value) if name == "is_cpu_op" else value for name, value in node["attrs"].items()}
+    assert not protolib.decodeMessage(file, et_def_pb2.Node())
+    file.close()
 
 
 def write(folder, scenario, *flags):
@@ -257,7 +262,7 @@ def main():
             assert done.returncode == 2 and "a Chakra trace has no nodes for" in done.stderr and word in done.stderr, done
             assert not os.listdir(folder + "/none")
     print("chakra: all files are played to their ends" +
-          ("; the package chakra is not here, so its classes did not read them" if et_def_pb2 is None else ""))
+          ("; the package chakra is not here, so its classes did not read them" if protolib is None else ""))
 
 
 main()
