@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "exchange/model_names.h"
+#include "spec/model_names.h"
 
 static bool holds(const char *text, size_t length, const char *what)
 {
@@ -115,7 +115,7 @@ static char *preset_of(const char *target)
         if (at != NULL)
             memmove(at, at + strlen(words[i]), strlen(at + strlen(words[i])) + 1);
     }
-    return exchange_model_preset(name);
+    return spec_model_preset(name);
 }
 
 /* Classes and how they are called say nothing more once the model and the precision are known. */

@@ -9,7 +9,7 @@
 #include "exchange/finetune.h"
 #include "exchange/import.h"
 #include "exchange/import_trainer.h"
-#include "exchange/model_names.h"
+#include "spec/model_names.h"
 #include "spec/adapter.h"
 
 #define AXOLOTL       exchange_dialect(EXCHANGE_FORMAT_AXOLOTL)
@@ -23,7 +23,7 @@ static void take_model(ExchangeImport *import, const ExchangeDialect *names)
     const char *model = exchange_import_said(import, names->model);
     if (model == NULL || exchange_import_at(import, "model") != NULL)
         return;
-    g_autofree char *preset = exchange_model_preset(model);
+    g_autofree char *preset = spec_model_preset(model);
     if (preset == NULL) {
         exchange_import_warn(
             import, "%s: no preset is called %.80s; give --set model=NAME, or a path of its config.json",

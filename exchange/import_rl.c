@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "exchange/model_names.h"
+#include "spec/model_names.h"
 
 void exchange_import_model(ExchangeImport *import, const char *key, const char *to)
 {
     const char *path = exchange_import_text(import, key);
     if (path == NULL || exchange_import_at(import, to) != NULL)
         return;
-    g_autofree char *preset = exchange_model_preset(path);
+    g_autofree char *preset = spec_model_preset(path);
     if (preset == NULL) {
         exchange_import_warn(
             import, "%s: no preset is called %.80s; give --set %s=NAME, or a path of its config.json", key,

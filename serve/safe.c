@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "spec/model_names.h"
+
 /* "50 GB/s", "1e9 FLOP/s": a number, a unit, and one slash with letters behind it. */
 static bool is_rate(const char *text)
 {
@@ -31,6 +33,21 @@ static bool names_a_file(const char *text)
     return strchr(text, '/') != NULL && !is_rate(text);
 }
 
+/* "Qwen/Qwen2.5-7B-Instruct": an owner and a model that a preset is of. */
+static bool names_a_model(const char *key, const char *text)
+{
+    const char *slash = strchr(text, '/');
+    g_autofree char *preset =
+        key != NULL && strcmp(key, "model") == 0 && slash != NULL && g_ascii_isalnum(text[0]) &&
+                g_ascii_isalnum(slash[1]) &&
+                strspn(text, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_./") == strlen(text) &&
+                strchr(slash + 1, '/') == NULL && strstr(text, "..") == NULL &&
+                !g_str_has_suffix(text, ".json")
+            ? spec_model_preset(text)
+            : NULL;
+    return preset != NULL;
+}
+
 /* Read by people alone, never opened. */
 static bool is_prose(const char *key, int depth)
 {
@@ -50,7 +67,8 @@ static bool check(const ServeTool *tool, const OrrJson *node, const char *key, i
 {
     key = orr_json_key(node) != NULL ? orr_json_key(node) : key;
     if (orr_json_type(node) == ORR_JSON_TEXT && !is_prose(key, depth) &&
-        (names_a_file(orr_json_text(node)) || is_file_key(key, orr_json_text(node))))
+        ((names_a_file(orr_json_text(node)) && !names_a_model(key, orr_json_text(node))) ||
+         is_file_key(key, orr_json_text(node))))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%s: %.100s looks like the path of a file, and no files are read over HTTP; give the "
                         "name of a preset, or the object itself",

@@ -56,8 +56,8 @@ static const SpecField scenario_fields[] = {
     SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),
     SPEC_F_NOTE("comment", "What the scenario shows, for people."),
     SPEC_F_OBJECT(Spec, model, spec_table_model, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
-                  "The model: a preset's name, the path of a Hugging Face config.json or of a model file, or "
-                  "an object."),
+                  "The model: a preset's name or Hugging Face's (Qwen/Qwen2.5-7B), the path of a config.json "
+                  "or model file, or an object."),
     SPEC_F_OBJECT(Spec, cluster, spec_table_cluster, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
                   "The machine: a preset's name, a path, or an object."),
     SPEC_F_OBJECT(Spec, training, spec_table_training, SPEC_FIELD_REQUIRED,

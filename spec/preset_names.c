@@ -57,21 +57,45 @@ static const char *longest_begin(const GPtrArray *names, const char *name)
     return best;
 }
 
-/* "h100": h100-pcie-80gb, h100-sxm5-80gb ...; NULL where one or too many begin so. */
+/* Where `letters` begin `name` or what stands behind one of its dashes: 2, 1; 0: nowhere. */
+static int begins_part(const char *name, const char *letters)
+{
+    for (const char *part = name; part != NULL; part = strchr(part, '-')) {
+        part += *part == '-';
+        g_autofree char *own = letters_of(part);
+        if (g_str_has_prefix(own, letters))
+            return part == name ? 2 : 1;
+    }
+    return 0;
+}
+
+/* "h100": h100-nvl-94gb, h100-pcie-80gb ...; "4090": rtx-4090-24gb. NULL where none or too many begin so. */
 static char *that_begin_so(const GPtrArray *names, const char *name)
 {
-    enum { MOST = 4 };
-    g_autoptr(GString) begin = g_string_new(NULL);
-    int found = 0;
-    for (guint i = 0; i < names->len && name[0] != '\0'; i++)
-        if (g_ascii_strncasecmp(g_ptr_array_index(names, i), name, strlen(name)) == 0 && found++ < MOST)
-            g_string_append_printf(begin, "%s\"%s\"", begin->len > 0 ? ", " : "",
-                                   (const char *)g_ptr_array_index(names, i));
-    return found > 1 && found <= MOST ? g_strconcat("one of ", begin->str, NULL) : NULL;
+    enum { MOST = 6, LEAST_LETTERS = 2 };
+    g_autofree char *letters = letters_of(name);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *own = letters_of(g_ptr_array_index(names, i));
+        if (strcmp(own, letters) == 0)
+            return g_strdup_printf("\"%s\"", (const char *)g_ptr_array_index(names, i));
+    }
+    for (int where = 2; where > 0 && strlen(letters) >= LEAST_LETTERS; where--) {
+        g_autoptr(GString) begin = g_string_new(NULL);
+        int found = 0;
+        for (guint i = 0; i < names->len; i++)
+            if (begins_part(g_ptr_array_index(names, i), letters) == where && found++ < MOST)
+                g_string_append_printf(begin, "%s\"%s\"", begin->len > 0 ? ", " : "",
+                                       (const char *)g_ptr_array_index(names, i));
+        if (found > 0)
+            return found > MOST ? NULL : g_strconcat(found > 1 ? "one of " : "", begin->str, NULL);
+    }
+    return NULL;
 }
 
 char *spec_preset_suggestion(const GPtrArray *names, const char *name)
 {
+    const char *slash = strrchr(name, '/');
+    name = slash != NULL ? slash + 1 : name;
     char *begin = that_begin_so(names, name);
     if (begin != NULL)
         return begin;

@@ -9,6 +9,7 @@
 #include "spec/calibration.h"
 #include "spec/framework_keys.h"
 #include "spec/import_hf.h"
+#include "spec/model_names.h"
 #include "spec/orders.h"
 #include "spec/groups.h"
 #include "spec/resolve_network.h"
@@ -53,35 +54,53 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
         all != NULL ? "one" : "the name of a file", kind);
 }
 
-/* File of a preset; NULL with an error that names the nearest. */
-static char *preset_path(const Resolver *resolver, const char *kind, const char *key, const char *name)
+/* File that `name` is called by: a path, from the scenario's folder or from where the user stands, as --set has it, or
+ * a preset; NULL where there is none. */
+static char *file_called(const Resolver *resolver, const char *kind, const char *name)
 {
+    char *path = NULL;
     if (spec_is_path(name)) {
-        char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
-                         ? g_strdup(name)
-                         : g_build_filename(resolver->base_dir, name, NULL);
+        path = g_path_is_absolute(name) || resolver->base_dir == NULL
+                   ? g_strdup(name)
+                   : g_build_filename(resolver->base_dir, name, NULL);
         if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
             return path;
-        if (g_file_test(name, G_FILE_TEST_IS_REGULAR)) { /* as --set has it: from where the user stands */
-            g_free(path);
-            return g_strdup(name);
-        }
+        g_free(path);
+        path = g_strdup(name);
+    } else {
+        g_autofree char *root = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
+        path = root != NULL && name[0] != '\0' ? g_build_filename(root, kind, file, NULL) : NULL;
+    }
+    if (path != NULL && g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return path;
+    g_free(path);
+    return NULL;
+}
+
+/* File of a preset, or of the model that Hugging Face calls so, whose own name *other then is; NULL with an error that names
+ * the nearest. */
+static char *preset_path(const Resolver *resolver, const char *kind, const char *key, const char *name,
+                         char **other)
+{
+    char *path = file_called(resolver, kind, name);
+    if (path == NULL && strcmp(kind, "models") == 0 && !g_str_has_suffix(name, ".json"))
+        *other = spec_model_preset(name);
+    if (*other != NULL)
+        path = file_called(resolver, kind, *other);
+    if (path != NULL)
+        return path;
+    if (!spec_is_path(name))
+        fail_no_preset(resolver, kind, key, name);
+    else if (strcmp(kind, "models") == 0 && g_ascii_isalnum(name[0]) && !g_str_has_suffix(name, ".json"))
+        spec_resolver_fail(
+            resolver, key,
+            "\"%.200s\" is no file, and no preset has its shape; download its config.json and give its path",
+            name);
+    else
         spec_resolver_fail(
             resolver, key,
             "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
             kind);
-        g_free(path);
-        return NULL;
-    }
-    g_autofree char *root = orr_scenarios_dir(resolver->error);
-    if (root == NULL)
-        return NULL;
-    g_autofree char *file = g_strconcat(name, ".json", NULL);
-    char *path = g_build_filename(root, kind, file, NULL);
-    if (name[0] != '\0' && g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        return path;
-    g_free(path);
-    fail_no_preset(resolver, kind, key, name);
     return NULL;
 }
 
@@ -232,9 +251,10 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
                            "\"%.80s\" starts from a preset that starts from itself; end the circle", name);
         return NULL;
     }
-    g_autofree char *path = preset_path(resolver, kind, key, name);
+    g_autofree char *other = NULL, *path = preset_path(resolver, kind, key, name, &other);
     if (path == NULL)
         return NULL;
+    name = other != NULL ? other : name;
     return resolver->depth == 0 && !spec_is_path(name) ? shipped_preset(resolver, kind, key, name, path)
                                                        : read_file(resolver, kind, key, name, path);
 }

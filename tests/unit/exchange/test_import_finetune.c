@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "exchange/exchange.h"
-#include "exchange/model_names.h"
+#include "spec/model_names.h"
 #include "tests/unit/import_fixture.h"
 
 static const ImportCase cases[] = {
@@ -235,7 +235,7 @@ static void test_names(void)
         {"", NULL},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *preset = exchange_model_preset(names[i][0]);
+        g_autofree char *preset = spec_model_preset(names[i][0]);
         g_assert_cmpstr(preset, ==, names[i][1]);
     }
 }

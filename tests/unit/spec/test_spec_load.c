@@ -344,7 +344,11 @@ static void test_suggestions(void)
         {"clusters", "DGX_H100", "\"dgx-h100\""},
         {"models", "llama-3-8b-instruct", "\"llama3-8b\""},
         {"models", "gpt3-175", "\"gpt3-175b\""},
-        {"accelerators", "h100", "one of \"h100-pcie-80gb\", \"h100-sxm5-"},
+        {"accelerators", "h100", "one of \"h100-nvl-94gb\", \"h100-pcie-80gb\", \"h100-sxm5-"},
+        {"accelerators", "H200", "\"h200-sxm5-141gb\""}, /* not gh200-96gb */
+        {"accelerators", "RTX 4090", "\"rtx-4090-24gb\""},
+        {"accelerators", "3090", "\"rtx-3090-24gb\""},
+        {"accelerators", "h", NULL},
         {"clusters", "zzzzzzzz", NULL},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -356,6 +360,28 @@ static void test_suggestions(void)
         else
             g_assert_true(meant != NULL && g_str_has_prefix(meant, cases[i].meant));
     }
+}
+
+/* A model by the name that Hugging Face gives it, with its owner or without, is the preset of its shape. */
+static void test_hugging_face_names(void)
+{
+    static const char *const names[][2] = {{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+                                           {"meta-llama/Llama-3.1-70B", "llama3-70b"},
+                                           {"Mixtral-8x7B-v0.1", "mixtral-8x7b"}};
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        SpecModel model, preset;
+        GError *error = NULL;
+        g_assert_true(spec_load_model(names[i][0], &model, &error));
+        g_assert_no_error(error);
+        g_assert_true(spec_load_model(names[i][1], &preset, &error));
+        g_assert_cmpint(model.hidden, ==, preset.hidden);
+        g_assert_cmpint(model.layers, ==, preset.layers);
+    }
+    SpecModel model;
+    GError *error = NULL;
+    g_assert_false(spec_load_model("nobody/nothing-3b", &model, &error));
+    g_assert_nonnull(strstr(error->message, "no preset has its shape; download its config.json"));
+    g_error_free(error);
 }
 
 static void test_presets(void)
@@ -401,6 +427,7 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/load/derived", test_derived);
     g_test_add_func("/spec/load/auto", test_auto);
     g_test_add_func("/spec/load/presets", test_presets);
+    g_test_add_func("/spec/load/hugging-face-names", test_hugging_face_names);
     g_test_add_func("/spec/load/suggestions", test_suggestions);
     return g_test_run();
 }

@@ -1,5 +1,5 @@
-/* exchange/model_names.c - see model_names.h. Tested: unit/exchange/test_import_finetune.c */
-#include "exchange/model_names.h"
+/* spec/model_names.c - see model_names.h. Tested: unit/exchange/test_import_finetune.c */
+#include "spec/model_names.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ static char *normal(const char *name)
     return g_strdup(text->str);
 }
 
-char *exchange_model_preset(const char *name)
+char *spec_model_preset(const char *name)
 {
     g_autofree char *wanted = normal(name);
     g_autoptr(GPtrArray) presets = spec_preset_names("models", NULL);
