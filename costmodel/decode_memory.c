@@ -36,6 +36,7 @@ static void fill_cache(CostDecode *decode)
     const bool kept = spec->execution.framework.engine.keeps_windows;
     decode->read_bytes = full * each;
     decode->token_bytes = kept ? model->layers * each : full * each;
+    decode->token_bytes += spec->execution.framework.engine.workspace_rows * 2 * model->hidden;
     decode->window_token_bytes = windowed * each;
     decode->window_tokens = windowed > 0 ? model->attention_window_tokens : 0;
     decode->sequence_bytes = kept ? 0 : decode->window_token_bytes * decode->window_tokens;

@@ -295,6 +295,12 @@ bool cost_generate(const CostDecode *decode, const CostGenerateAsk *ask, CostGen
     const double chunk = fmax(1, floor(r.engine->prefill_tokens / ask->prompt_tokens));
     r.most = MIN(r.most, r.count);
     r.capacity = cost_decode_capacity_tokens(decode, r.most);
+    if (r.engine->whole_batches && r.most * (ask->prompt_tokens + longest) > r.capacity)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "generation: %d answers of a replica are written at once, %.0f tokens in all, but the caches "
+            "of a GPU hold %.0f; give fewer prompts or a larger parallel.tensor",
+            r.most, r.most * (ask->prompt_tokens + longest), r.capacity);
     r.shared = ask->prompt_tokens / (r.engine->shares_prefixes ? ask->samples_per_prompt : 1);
     r.prefill_token_s = cost_prefill_s(decode, chunk, ask->prompt_tokens) / (chunk * ask->prompt_tokens);
     r.all = g_new(Sequence, (gsize)r.count);

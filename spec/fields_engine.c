@@ -136,8 +136,15 @@ static const SpecField engine_fields[] = {
     SPEC_F_BOOL(SpecEngine, gathers_rows, "true", 0,
                 "Ranks with sequences of their own gather all rows for their experts, and sum results by a "
                 "reduce-scatter. False: rows go to the ranks of their experts alone."),
+    SPEC_F_DOUBLE(
+        SpecEngine, workspace_rows, ORR_UNIT_NONE, 0, 1000, "0", 0,
+        "Rows of the hidden size in 16 bits that the engine's workspace holds for each token of its "
+        "cache, on every tensor rank."),
     SPEC_F_BOOL(SpecEngine, keeps_cache, "false", 0,
                 "Memory for keys and values stays on the GPU while other roles work there."),
+    SPEC_F_BOOL(SpecEngine, whole_batches, "false", 0,
+                "A batch runs to its end as one: memory has to hold all of its answers at their longest. "
+                "Otherwise answers start as there is room."),
     SPEC_F_BOOL(SpecEngine, narrow_rows, "false", 0,
                 "Rows travel to experts in the format in which these multiply; else in 16 bits. Results "
                 "return in 16."),

@@ -292,6 +292,10 @@ static const SpecField workload_fields[] = {
     SPEC_F_DOUBLE(SpecWorkload, micro_batch_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Most tokens that a micro-batch packs; 0: it holds training.micro_batch sequences."),
     SPEC_F_BOOL(SpecWorkload, padded, "false", 0, "Every sequence takes the room of the longest one."),
+    SPEC_F_BOOL(
+        SpecWorkload, keeps_outputs, "false", 0,
+        "Forward passes keep logits, keys and values of their models until the last of these passes is "
+        "over, as Transformers' models return them. They then count as needed memory."),
     SPEC_F_BOOL(SpecWorkload, balanced, "true", 0,
                 "Sequences are dealt to replicas so that all have nearly as many tokens."),
     SPEC_F_DOUBLE(SpecWorkload, staleness_steps, ORR_UNIT_NONE, 0, 1000, "0", 0,

@@ -222,10 +222,10 @@ typedef struct SpecAttentionKernels {
 /* How it generates, where it does. */
 typedef struct SpecEngine {
     double memory_frac, free_memory_frac, fixed_bytes, prefill_tokens, step_host_s, kernel_gap_s,
-        drafted_tokens, sequence_host_s, logprob_host_s, load_host_s;
+        drafted_tokens, sequence_host_s, logprob_host_s, load_host_s, workspace_rows;
     int max_sequences; /* 0: it generates nothing */
     bool reserves_longest, shares_prefixes, keeps_windows, pads_batches, captures_graphs, gathers_rows,
-        narrow_rows, keeps_cache;
+        narrow_rows, keeps_cache, whole_batches;
     SpecDtype cache_dtype;
     SpecDtype weights_dtype; /* SPEC_AUTO: of training.precision */
     SpecExpertKernels experts;

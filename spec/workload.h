@@ -82,6 +82,7 @@ typedef struct SpecWorkload {
     int mini_batches, epochs;  /* steps of the optimizer: mini_batches x epochs a step of the loop */
     double micro_batch_tokens; /* most that a micro-batch packs; 0: training.micro_batch sequences */
     bool padded;               /* every sequence takes the room of the longest */
+    bool keeps_outputs;        /* forwards keep logits, keys and values until the last of them is over */
     bool balanced;             /* sequences are dealt to replicas so that all have as many tokens */
     double staleness_steps;    /* by which answers may be older than the weights that train on them */
     bool in_flight; /* weights change under answers that are being written: batches do not end together */

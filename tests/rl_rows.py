@@ -159,6 +159,7 @@ def dschat(row, batch=1):
         "training": training, "parallel": {"zero": 2 if size == "1.3B" else 3},
         "execution": {"framework": "deepspeed"},
         "workload": {"preset": "ppo",
+                     "keeps_outputs": True,  # output.logits and past_key_values of actor and reference: generate_experience
                      "generation": {"prompts": min(1024, batch * row["gpus"]), "prompt_tokens": 256, "answer_tokens": {"mean": 256},
                                     "engine": "deepspeed-chat"},
                      "roles": {"rollout": {"parallel": {"tensor": tensor}},

@@ -252,6 +252,16 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     return true;
 }
 
+static void keep_outputs(const Asking *asking, const Spec *spec, double tokens, WorkloadRole *own)
+{
+    const double logits = workload_logits_bytes(spec, tokens);
+    WorkloadPart *part = &asking->workload->part[own->part];
+    part->output_bytes += logits > 0 ? logits + workload_cache_bytes(spec, tokens) : 0;
+    own->scoring_bytes =
+        spec_context_bytes(spec) + part->output_bytes + logits; /* log-softmax makes one more */
+    own->capacity_bytes = spec->cluster.accelerator.memory_bytes;
+}
+
 static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *phase)
 {
     SequenceRows rows;
@@ -264,6 +274,8 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     phase->ps = workload_forward_ps(&plan);
     set_rows(&rows, phase);
     own->resting_bytes = fmax(own->resting_bytes, workload_held_bytes(role));
+    if (asking->asked->keeps_outputs)
+        keep_outputs(asking, spec, (double)rows.microbatches * rows.tokens, own);
     if (own->role->offloaded && own->role->host_memory == SPEC_HOST_FRESH &&
         !trains(asking->asked, phase->phase->role))
         there_and_back(asking->workload, own, role, workload_held_bytes(role), phase);
@@ -409,6 +421,8 @@ static void fill_memory(Workload *workload)
     workload->fits = true;
     for (int i = 0; i < roles; i++) {
         WorkloadRole *role = &workload->role[i];
+        role->needed_bytes =
+            fmax(role->needed_bytes, role->scoring_bytes > 0 ? role->resting_bytes + role->scoring_bytes : 0);
         for (int j = 0; j < roles && role->capacity_bytes > 0; j++) {
             const WorkloadRole *other = &workload->role[j];
             if (j != i && other->part == role->part && !other->role->offloaded)
@@ -483,10 +497,4 @@ int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GEr
     sequences_of(asked, &sequences);
     const bool streams = asked->in_flight && asked->staleness_steps > 0;
     return rollout_ask(role, asked, &sequences, streams, &answer, error) ? sim_ps(answer.seconds) : 0;
-}
-
-const char *workload_bound_word(const Workload *workload)
-{
-    static const char *const words[] = {"generation", "forward", "update", "sync", "given"};
-    return words[workload->phase[workload->bound_phase].phase->kind];
 }

@@ -161,6 +161,20 @@ double workload_sync_s(const Spec *from, const Spec *to, bool same, SpecSyncWay 
            collective_s(to, COST_BROADCAST, bytes / shards, MAX(1, receivers / shards));
 }
 
+double workload_logits_bytes(const Spec *spec, double tokens)
+{
+    const double own = tokens / MAX(1, spec->parallel.context * spec->parallel.tensor);
+    return spec->model.scalar_head ? 0 : 2 * own * (double)spec->model.vocab;
+}
+
+double workload_cache_bytes(const Spec *spec, double tokens)
+{
+    const SpecModel *model = &spec->model;
+    const SpecParallel *parallel = &spec->parallel;
+    const double ranks = MAX(1, parallel->context * parallel->tensor * parallel->pipeline);
+    return 2 * tokens * model->layers * model->kv_heads * (cost_qk_dim(model) + cost_v_dim(model)) / ranks;
+}
+
 #define FRESH_BYTES_PER_S 2.2e9
 #define BACK_BYTES_PER_S  10.8e9
 

@@ -23,6 +23,11 @@ double workload_weight_bytes(const Spec *spec);
 /* Weights on a GPU, of a model that only scores. */
 double workload_held_bytes(const Spec *spec);
 
+/* Of a GPU, for so many tokens of a replica: logits in 16 bits, 0 of a head of one number; keys and values of all layers.
+ * Source: [DSChatTrace] ppo_trainer.py, generate_experience; use_cache of Transformers' models is true unless said otherwise */
+double workload_logits_bytes(const Spec *spec, double tokens);
+double workload_cache_bytes(const Spec *spec, double tokens);
+
 /* Weights of `from`, spread over its GPUs, to the GPUs of `to`. `same`: both are on the same GPUs.
  * Colocated: every tensor is gathered whole from all that hold a part, and each GPU keeps its shard of it. Apart by
  * broadcast: gathered likewise, then sent from one GPU through all that receive. Peer to peer: every GPU that holds a part

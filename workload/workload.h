@@ -18,15 +18,17 @@ typedef struct WorkloadPart { /* GPUs that roles share */
     const char *name;         /* the roles, "actor, reference" */
     int host;                 /* row of the role whose nodes they are; -1: the scenario's */
     int nodes, gpus;
-    int64_t busy_ps; /* of a step */
+    int64_t busy_ps;     /* of a step */
+    double output_bytes; /* of a GPU: what its forwards have returned so far and is kept */
 } WorkloadPart;
 
 typedef struct WorkloadRole {
     const SpecRole *role; /* borrowed */
     const Spec *spec;     /* as a scenario, its batch that of one mini-batch; NULL: no phase asks it */
     int part;
-    double needed_bytes, capacity_bytes; /* of a GPU, while it trains or generates; 0: it does neither */
+    double needed_bytes, capacity_bytes; /* of a GPU, while it works; 0: not known */
     double resting_bytes;                /* of a GPU, while others work there */
+    double scoring_bytes;                /* of a GPU, beside that while its forward runs; 0: not known */
 } WorkloadRole;
 
 typedef struct WorkloadPhase {

@@ -98,6 +98,12 @@ static void write_roles(const Workload *workload, OrrJsonWriter *w)
     orr_jw_end(w, ']');
 }
 
+const char *workload_bound_word(const Workload *workload)
+{
+    static const char *const words[] = {"generation", "forward", "update", "sync", "given"};
+    return words[workload->phase[workload->bound_phase].phase->kind];
+}
+
 void workload_begin_json(OrrJsonWriter *w, const Spec *spec, const SpecSource *source, GString *out)
 {
     orr_jw_init(w, out, false);
@@ -249,7 +255,9 @@ static void text_memory(const Workload *workload, GString *out)
             continue;
         g_autofree char *line = g_strdup_printf(
             "%s while it %s: %s of %s, %s", role->role->name,
-            i == workload_generator(&workload->spec->workload) ? "generates" : "trains",
+            i == workload_generator(&workload->spec->workload) ? "generates"
+            : role->scoring_bytes > 0                          ? "works"
+                                                               : "trains",
             orr_text_bytes(needed, role->needed_bytes), orr_text_bytes(capacity, role->capacity_bytes),
             role->needed_bytes <= role->capacity_bytes ? "fits" : "does not fit");
         report_page_entry(out, "memory", LABEL_COLUMN, line);

@@ -5,50 +5,11 @@
 #include "costmodel/context.h"
 #include "workload/costs.h"
 #include "workload/sequences.h"
-#include "workload/workload.h"
-
-#define MODEL                                                                                                \
-    "\"model\":{\"layers\":4,\"hidden\":1024,\"heads\":8,\"ffn_hidden\":4096,\"vocab\":32000,"               \
-    "\"max_positions\":8192},"
-#define REST                                                                                                 \
-    "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":2},\"training\":{\"micro_batch\":2},"                    \
-    "\"parallel\":{\"tensor\":2},"
-
-typedef struct Asked {
-    Spec *spec;
-    SpecSource source;
-    OrrArena *arena;
-    Workload workload;
-    GError *error;
-} Asked;
-
-static Asked *ask(const char *workload, const char *const *sets)
-{
-    g_autofree char *text = g_strdup_printf("{" MODEL REST "\"workload\":%s}", workload);
-    Asked *asked = g_new0(Asked, 1);
-    const WorkloadAsk how = {.check = true};
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "loop", &asked->error);
-    g_assert_no_error(asked->error);
-    asked->spec = g_new0(Spec, 1);
-    asked->arena = orr_arena_new();
-    if (spec_load_json(orr_json_root(doc), "loop", sets, false, asked->spec, &asked->source, &asked->error))
-        workload_ask(asked->spec, &asked->source, &how, asked->arena, &asked->workload, &asked->error);
-    orr_json_free(doc);
-    return asked;
-}
+#include "tests/unit/loop_fixture.h"
 
 static void near_s(double seconds, double want)
 {
     g_assert_cmpfloat_with_epsilon(seconds, want, 1e-9 + 1e-6 * want);
-}
-
-static void asked_free(Asked *asked)
-{
-    spec_source_clear(&asked->source);
-    orr_arena_free(asked->arena);
-    g_clear_error(&asked->error);
-    g_free(asked->spec);
-    g_free(asked);
 }
 
 #define LOOP                                                                                                 \
@@ -371,32 +332,6 @@ static void test_trace(void)
     asked_free(without);
 }
 
-/* An engine that keeps its cache takes that much more of the GPU from who trains there, and nothing of its own peak. */
-static void test_kept_cache(void)
-{
-    static const char loop[] =
-        "{\"preset\":\"grpo\",\"generation\":{\"engine\":\"deepspeed-chat\",\"prompts\":16,"
-        "\"samples_per_prompt\":8,\"prompt_tokens\":128,\"answer_tokens\":{\"mean\":896}}}";
-    double needed[2][2];
-    for (int kept = 0; kept < 2; kept++) {
-        const char *const sets[] = {kept ? NULL
-                                         : "workload.roles.rollout={\"execution\":{\"framework\":{\"preset\":"
-                                           "\"deepspeed-chat\",\"engine\":{\"keeps_cache\":false}}}}",
-                                    NULL};
-        Asked *asked = ask(loop, sets);
-        g_assert_no_error(asked->error);
-        needed[kept][0] = asked->workload.role[asked->workload.phase[0].phase->role].needed_bytes;
-        needed[kept][1] = 0;
-        for (int i = 0; i < asked->workload.phase_count; i++)
-            if (asked->workload.phase[i].phase->kind == SPEC_PHASE_TRAIN)
-                needed[kept][1] = asked->workload.role[asked->workload.phase[i].phase->role].needed_bytes;
-        asked_free(asked);
-    }
-    /* 16 sequences a replica of 2 ranks; the last step of 1,024 tokens; keys and values of 4 layers */
-    g_assert_cmpfloat_with_epsilon(needed[1][0], needed[0][0], 1);
-    g_assert_cmpfloat_with_epsilon(needed[1][1] - needed[0][1], 16 * 1024.0 * 4 * 2 * 1024 / 2 * 2, 1);
-}
-
 static void test_refused(void)
 {
     static const char *const cases[][2] = {
@@ -460,7 +395,6 @@ int main(int argc, char **argv)
     g_test_add_func("/workload/room", test_room);
     g_test_add_func("/workload/side-by-side", test_side_by_side);
     g_test_add_func("/workload/trace", test_trace);
-    g_test_add_func("/workload/kept-cache", test_kept_cache);
     g_test_add_func("/workload/refused", test_refused);
     return g_test_run();
 }
