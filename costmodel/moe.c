@@ -5,8 +5,10 @@
 #include <glib.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/draws.h"
+#include "base/memo.h"
 #include "costmodel/ops.h"
 
 /* log C(n, k) */
@@ -107,6 +109,22 @@ static double gamma_quantile(double a, double probability)
     return (low + high) / 2;
 }
 
+/* Order statistics of `experts` gamma variates, at Blom's positions, rising from the last one. Kept by shape and count. */
+static void gamma_order(double shape, int experts, double *ret_order)
+{
+    typedef struct Key {
+        double shape, experts;
+    } Key;
+    static OrrMemo memo = ORR_MEMO(Key, double[SPEC_MAX_EXPERTS], 8);
+    const Key key = {shape, experts};
+    bool known = false;
+    double *order = experts <= SPEC_MAX_EXPERTS ? orr_memo_place(&memo, &key, &known) : ret_order;
+    for (int i = 0; i < experts && !known; i++)
+        order[i] = gamma_quantile(shape, (experts - i - 0.375) / (experts + 0.25));
+    if (order != ret_order)
+        memcpy(ret_order, order, (size_t)experts * sizeof *order);
+}
+
 /* A fixed shuffle of ranks of popularity over expert indices: where the hot experts lie is an accident of training. */
 static void shuffle(double *share, int experts)
 {
@@ -122,14 +140,15 @@ static void shuffle(double *share, int experts)
 void cost_moe_shares(const SpecRouter *router, int experts, double *share)
 {
     double sum = 0;
+    if (router->distribution == SPEC_ROUTER_LEARNED || router->distribution == SPEC_ROUTER_DIRICHLET)
+        gamma_order(router->concentration, experts, share);
     for (int i = 0; i < experts; i++) {
         switch (router->distribution) {
         case SPEC_ROUTER_ZIPF:
             share[i] = pow(i + 1, -router->exponent);
             break;
         case SPEC_ROUTER_LEARNED:
-        case SPEC_ROUTER_DIRICHLET: /* order statistics of gamma variates, at Blom's positions */
-            share[i] = gamma_quantile(router->concentration, (experts - i - 0.375) / (experts + 0.25));
+        case SPEC_ROUTER_DIRICHLET:
             break;
         case SPEC_ROUTER_HISTOGRAM:
             share[i] = i < router->histogram_count ? (double)router->histogram[i] : 0;

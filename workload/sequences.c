@@ -7,6 +7,7 @@
 
 #include "base/draws.h"
 #include "base/error.h"
+#include "base/memo.h"
 #include "base/stats.h"
 #include "costmodel/context.h"
 
@@ -60,12 +61,22 @@ static double drawn_length(const Sequences *sequences, OrrDraws *draws)
     return sequences->prompt + sequences->answers.tokens[i];
 }
 
-/* Most tokens of a replica over the mean of them, of `count` drawn sequences: dealt in turn, or the longest first to
- * whoever has least. */
-static double busiest(const Sequences *sequences, const SpecWorkload *workload, int count, int replicas)
+/* In a heap with the least on top. */
+static void sink(double *heap, int count, int at)
 {
-    if (replicas < 2 || count < replicas || !(workload->generation.answer_tokens.log_sd > 0))
-        return 1;
+    const double value = heap[at];
+    for (int below = 2 * at + 1; below < count; below = 2 * at + 1) {
+        below += below + 1 < count && heap[below + 1] < heap[below] ? 1 : 0;
+        if (heap[below] >= value)
+            break;
+        heap[at] = heap[below];
+        at = below;
+    }
+    heap[at] = value;
+}
+
+static double most_dealt(const Sequences *sequences, const SpecWorkload *workload, int count, int replicas)
+{
     g_autofree double *lengths = g_new(double, (gsize)count), *load = g_new0(double, (gsize)replicas);
     OrrDraws draws = orr_draws((uint64_t)workload->seed, 0);
     double sum = 0, most = 0;
@@ -74,13 +85,38 @@ static double busiest(const Sequences *sequences, const SpecWorkload *workload, 
     if (workload->balanced)
         qsort(lengths, (size_t)count, sizeof *lengths, by_falling);
     for (int i = 0; i < count; i++) {
-        int to = i % replicas;
-        for (int r = 0; workload->balanced && i >= replicas && r < replicas; r++)
-            to = load[r] < load[to] ? r : to;
-        load[to] += lengths[i];
-        most = fmax(most, load[to]);
+        if (workload->balanced && i >= replicas) {
+            load[0] += lengths[i]; /* of whoever has least: on top of a heap */
+            most = fmax(most, load[0]);
+            sink(load, replicas, 0);
+            continue;
+        }
+        load[i % replicas] += lengths[i];
+        most = fmax(most, load[i % replicas]);
+        for (int r = replicas / 2 - 1; workload->balanced && i == replicas - 1 && r >= 0; r--)
+            sink(load, replicas, r);
     }
     return most / (sum / replicas);
+}
+
+/* Most tokens of a replica over the mean of them, of `count` drawn sequences: dealt in turn, or the longest first to
+ * whoever has least. */
+static double busiest(const Sequences *sequences, const SpecWorkload *workload, int count, int replicas)
+{
+    typedef struct Key {
+        double prompt, mean, log_sd, max, count, replicas, seed, balanced;
+    } Key;
+    static OrrMemo memo = ORR_MEMO(Key, double, 256);
+    const SpecAnswerTokens *answer = &workload->generation.answer_tokens;
+    bool known = false;
+    if (replicas < 2 || count < replicas || !(answer->log_sd > 0))
+        return 1;
+    const Key key = {sequences->prompt, answer->mean,   answer->log_sd,    answer->max, count,
+                     replicas,          workload->seed, workload->balanced};
+    double *frac = orr_memo_place(&memo, &key, &known);
+    if (!known)
+        *frac = most_dealt(sequences, workload, count, replicas);
+    return *frac;
 }
 
 static int rounded_up(double value, int to)
