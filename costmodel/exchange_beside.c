@@ -19,6 +19,13 @@ bool cost_hides_exchanges(const CostShape *shape)
     return (spec_overlap(shape->spec) & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
 }
 
+double cost_exchange_pace(const CostShape *shape, const CostOp *op)
+{
+    const bool hides = op->kind == COST_OP_COLLECTIVE && op->u.collective.comm == COST_COMM_EXPERT &&
+                       cost_hides_exchanges(shape);
+    return hides ? EXCHANGE_BESIDE_COMPUTE : 1;
+}
+
 #define NEXT_TO_NONE 1e-3
 
 /* Share of a step's passes that run alone. The path from a step's first forward to its last backward holds p - 1

@@ -14,6 +14,8 @@ typedef struct CostExchangeShare {
 } CostExchangeShare;
 
 bool cost_hides_exchanges(const CostShape *shape);
+/* How many times as long as alone a collective takes where it hides beside compute. */
+double cost_exchange_pace(const CostShape *shape, const CostOp *op);
 /* Of the exchanges of a list; `selected` NULL: all ops run. */
 CostExchangeShare cost_exchange_share(const CostShape *shape, const CostOps *ops, const bool *selected);
 /* What an op that is no collective lasts longer beside such an exchange. */

@@ -42,12 +42,14 @@ TraceTable *trace_table_load(GError **error);
 /* `text`: the JSON of such a table; `name`: what messages call it. */
 TraceTable *trace_table_read(const char *text, gsize length, const char *name, GError **error);
 void trace_table_free(TraceTable *table);
-TraceClass trace_table_class(const TraceTable *table, const char *kernel);
+/* `ret_waits` (or NULL): the kernel only meets the other ranks, so that all of it is a wait for the last one. */
+TraceClass trace_table_class(const TraceTable *table, const char *kernel, bool *ret_waits);
 
 /* A kernel's name. */
 typedef struct TraceName {
     char *text;
     TraceClass kind;
+    bool waits; /* moves nothing: it only meets the other ranks */
 } TraceName;
 
 /* The operator of the host that launched a kernel. */
@@ -101,9 +103,14 @@ static inline const TraceKernel *trace_kernel(const TraceRank *rank, guint index
     return &g_array_index(rank->kernels, TraceKernel, index);
 }
 
+static inline const TraceName *trace_kernel_name(const TraceRank *rank, const TraceKernel *kernel)
+{
+    return &g_array_index(rank->names, TraceName, kernel->name);
+}
+
 static inline TraceClass trace_kernel_class(const TraceRank *rank, const TraceKernel *kernel)
 {
-    return g_array_index(rank->names, TraceName, kernel->name).kind;
+    return trace_kernel_name(rank, kernel)->kind;
 }
 
 /* Reads one file. */

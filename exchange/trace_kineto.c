@@ -64,7 +64,7 @@ static int32_t name_of(Reader *reader, const TraceSlice *slice, const TraceSlice
     if (known != NULL)
         return GPOINTER_TO_INT(known) - 1;
     TraceName name = {.text = trace_slice_text(slice)};
-    name.kind = trace_table_class(reader->table, name.text);
+    name.kind = trace_table_class(reader->table, name.text, &name.waits);
     if (trace_is_communication(name.kind) && collective->text != NULL)
         name.kind = trace_collective_class(collective, name.kind);
     g_array_append_val(reader->rank->names, name);
@@ -398,6 +398,15 @@ static TraceRank *read_kineto(TraceBytes *bytes, const char *name, const TraceTa
     return NULL;
 }
 
+static TraceRank *mark_waits(TraceRank *rank)
+{
+    for (guint i = 0; rank != NULL && i < rank->kernels->len; i++) {
+        TraceKernel *kernel = &g_array_index(rank->kernels, TraceKernel, i);
+        kernel->wait_ps = trace_kernel_name(rank, kernel)->waits ? kernel->dur_ps : 0;
+    }
+    return rank;
+}
+
 /* Kineto's, or what another profiler wrote: the first bytes say. */
 static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTable *table, GError **error)
 {
@@ -418,12 +427,12 @@ static TraceRank *read_bytes(TraceBytes *bytes, const char *name, const TraceTab
     }
     const TraceDialect dialect = trace_dialect(bytes->at, bytes->left);
     if (dialect == TRACE_DIALECT_KINETO)
-        return read_kineto(bytes, name, table, error);
+        return mark_waits(read_kineto(bytes, name, table, error));
     TraceRank *rank = trace_rank_new(name);
     const bool ok = trace_other_read(bytes, dialect, name, table, rank, error);
     trace_bytes_close(bytes);
     if (ok)
-        return rank;
+        return mark_waits(rank);
     trace_rank_free(rank);
     return NULL;
 }

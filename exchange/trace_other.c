@@ -68,9 +68,11 @@ static int32_t index_of(Reader *r, const TraceSlice *text, TraceClass kind, bool
     g_autofree char *name = trace_slice_text(text);
     int index = GPOINTER_TO_INT(g_hash_table_lookup(r->names, name));
     if (index == 0) {
+        bool waits = false;
         if (!known)
-            kind = g_str_has_prefix(name, "[CUDA mem") ? TRACE_COPIES : trace_table_class(r->table, name);
-        const TraceName added = {g_strdup(name), kind};
+            kind = g_str_has_prefix(name, "[CUDA mem") ? TRACE_COPIES
+                                                       : trace_table_class(r->table, name, &waits);
+        const TraceName added = {g_strdup(name), kind, waits};
         g_array_append_val(r->rank->names, added);
         index = (int)r->rank->names->len;
         g_hash_table_insert(r->names, g_strdup(name), GINT_TO_POINTER(index));

@@ -52,7 +52,7 @@ int32_t trace_rank_name(TraceRank *rank, const char *text, TraceClass kind)
         if (name->kind == kind && g_str_equal(name->text, text))
             return (int32_t)i;
     }
-    const TraceName added = {g_strdup(text), kind};
+    const TraceName added = {g_strdup(text), kind, false};
     g_array_append_val(rank->names, added);
     return (int32_t)rank->names->len - 1;
 }

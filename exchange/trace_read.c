@@ -182,7 +182,8 @@ static void add_rank(GHashTable *meetings, TraceRank *rank)
     for (guint i = 0; i < rank->kernels->len; i++) {
         TraceKernel *kernel = &g_array_index(rank->kernels, TraceKernel, i);
         const TraceClass kind = trace_kernel_class(rank, kernel);
-        if (!trace_is_communication(kind) || kind == TRACE_SEND_RECEIVE)
+        if (!trace_is_communication(kind) || kind == TRACE_SEND_RECEIVE ||
+            trace_kernel_name(rank, kernel)->waits)
             continue;
         Meeting meeting = {kernel->group, (int)kind, 0};
         const int place = GPOINTER_TO_INT(g_hash_table_lookup(places, &meeting));

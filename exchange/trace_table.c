@@ -10,6 +10,7 @@ enum { MOST_NAME_BYTES = 16384 };
 typedef struct TracePattern {
     char *text; /* in small letters */
     TraceClass kind;
+    bool waits;
 } TracePattern;
 
 struct TraceTable {
@@ -58,18 +59,27 @@ void trace_table_free(TraceTable *table)
     g_free(table);
 }
 
+/* The last of a row. */
+static bool is_waits(const OrrJson *word)
+{
+    return orr_json_next(word) == NULL && orr_json_type(word) == ORR_JSON_TEXT &&
+           g_str_equal(orr_json_text(word), "waits");
+}
+
 static bool add_pattern(TraceTable *table, const OrrJson *row, const char *name, GError **error)
 {
     const OrrJson *pattern = orr_json_type(row) == ORR_JSON_LIST ? orr_json_first(row) : NULL;
     const OrrJson *word = pattern != NULL ? orr_json_next(pattern) : NULL;
-    TracePattern added;
-    if (word == NULL || orr_json_next(word) != NULL || orr_json_type(pattern) != ORR_JSON_TEXT ||
+    const OrrJson *third = word != NULL ? orr_json_next(word) : NULL;
+    TracePattern added = {.waits = third != NULL};
+    if (word == NULL || (third != NULL && !is_waits(third)) || orr_json_type(pattern) != ORR_JSON_TEXT ||
         orr_json_type(word) != ORR_JSON_TEXT || !trace_class_read(orr_json_text(word), &added.kind)) {
         g_autofree char *shown = orr_json_show(row);
         g_autofree char *classes = g_strjoinv(", ", (char **)(gpointer)words);
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: patterns: %s is no pair of a pattern and a class; classes are %s", name, shown,
-                        classes);
+                        "%s: patterns: %s is no pair of a pattern and a class, with \"waits\" behind it or "
+                        "not; classes are %s",
+                        name, shown, classes);
     }
     added.text = g_ascii_strdown(orr_json_text(pattern), -1);
     g_array_append_val(table->patterns, added);
@@ -136,13 +146,18 @@ static bool fits(const char *pattern, const char *text)
     return *pattern == '\0';
 }
 
-TraceClass trace_table_class(const TraceTable *table, const char *kernel)
+TraceClass trace_table_class(const TraceTable *table, const char *kernel, bool *ret_waits)
 {
+    bool waits = false;
+    ret_waits = ret_waits != NULL ? ret_waits : &waits;
+    *ret_waits = false;
     g_autofree char *lower = g_ascii_strdown(kernel, (gssize)strnlen(kernel, MOST_NAME_BYTES));
     for (guint i = 0; i < table->patterns->len; i++) {
         const TracePattern *pattern = &g_array_index(table->patterns, TracePattern, i);
-        if (fits(pattern->text, lower))
+        if (fits(pattern->text, lower)) {
+            *ret_waits = pattern->waits;
             return pattern->kind;
+        }
     }
     return TRACE_OTHER;
 }

@@ -157,7 +157,8 @@ static void add_rank(Rows *rows, const TraceRank *rank, double share, bool compa
         else
             name_op(rank, kernel, compared, text);
         TraceOpRow *row = row_of(rows, text->str, kind);
-        *(predicted ? &row->predicted_s : &row->measured_s) += share * (double)kernel->dur_ps / PS_PER_S;
+        *(predicted ? &row->predicted_s : &row->measured_s) +=
+            share * (double)(kernel->dur_ps - MIN(kernel->wait_ps, kernel->dur_ps)) / PS_PER_S;
         *(predicted ? &row->predicted_kernels : &row->measured_kernels) += share;
     }
 }
@@ -179,7 +180,8 @@ static void clear_row(void *row)
 static void find_errors(TraceAnswer *answer)
 {
     for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-        const double error_s = answer->predicted.class_s[kind] - answer->measured.class_s[kind];
+        const double error_s =
+            trace_class_s(&answer->predicted, kind) - trace_class_s(&answer->measured, kind);
         answer->error_s += error_s;
         answer->absolute_s += fabs(error_s);
     }

@@ -1,6 +1,7 @@
 /* study/trace_items.c - see trace_items.h. */
 #include "study/trace_items.h"
 
+#include "costmodel/exchange_beside.h"
 #include "costmodel/freeze.h"
 #include "costmodel/layers.h"
 #include "costmodel/pass.h"
@@ -153,6 +154,7 @@ static void add_op(TraceItems *items, const CostOp *op, const CostPassStep *step
         item.bytes = op->u.collective.collective.bytes * (op->repeat > 0 ? op->repeat : 1);
         item.ranks = op->u.collective.collective.group.ranks;
         item.comm = (int)op->u.collective.comm;
+        item.pace = cost_exchange_pace(&items->shape, op);
         item.under = step->beside != COST_BESIDE_NOTHING ? 0 : -1;
         g_array_append_val(out, item);
         return;

@@ -11,6 +11,7 @@ typedef struct TraceItem {
     double seconds, gap_s;
     double lost_s; /* what a kernel lasts longer beside exchanges that hide */
     double bytes;  /* of a collective */
+    double pace;   /* ... times as long as alone where it hides; 0: no collective of a pass */
     int comm;      /* ... CostComm */
     int ranks;
     int under; /* item that a collective runs beside; -1: what follows waits for it */

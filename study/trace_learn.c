@@ -21,7 +21,7 @@ G_STATIC_ASSERT((int)SPEC_LEARNED_SEND_RECEIVE == (int)TRACE_SEND_RECEIVE);
 static double class_s(const TraceSums *sums, TraceClass kind)
 {
     const double more_s = kind == TRACE_ELEMENTWISE ? sums->class_s[TRACE_OTHER] : 0;
-    return sums->class_s[kind] - sums->class_wait_s[kind] + more_s;
+    return trace_class_s(sums, kind) + more_s;
 }
 
 /* Moves the classes' factors; returns how far the farthest was off. */

@@ -42,6 +42,7 @@ typedef struct Stretch {
     double kernels, exposed; /* times as long: kernels; what follows waits for collectives */
     double lost;             /* share of what kernels lose beside exchanges */
     double collectives;      /* ... and what these last themselves */
+    double bare;             /* share of collectives that what follows waits for */
     double host_ps;          /* before each kernel */
     double wait_ps_per_s;    /* behind a kernel, for each second of a collective that runs beside it */
 } Stretch;
@@ -78,6 +79,7 @@ static Stretch stretch_of(const Predictor *p, const SimSpan *span, const SimWork
                      .lost = lost,
                      .exposed = slower * exposed,
                      .collectives = slower,
+                     .bare = exposed,
                      .host_ps = kernels > 0 ? slower * (double)work->part_ps[SIM_PART_OTHER] / kernels : 0,
                      .wait_ps_per_s = beside_s > 0 ? slower * rest_ps / beside_s : 0};
 }
@@ -90,7 +92,8 @@ static double add_beside(Predictor *p, guint index, double begin_ps, const Stret
         const TraceItem *item = &g_array_index(p->list, TraceItem, i);
         if (!trace_is_communication(item->kind) || item->under != (int)index)
             continue;
-        add_kernel(p, item, STREAM_OF_OTHERS, begin_ps, stretch->collectives * item->seconds * PS_PER_S);
+        add_kernel(p, item, STREAM_OF_OTHERS, begin_ps,
+                   stretch->collectives * item->pace * item->seconds * PS_PER_S);
         wait_ps += stretch->wait_ps_per_s * item->seconds;
     }
     return wait_ps;
@@ -107,7 +110,8 @@ static void add_pass(Predictor *p, const SimSpan *span, const SimWork *work)
         if (trace_is_communication(item->kind)) {
             if (item->under >= 0)
                 continue;
-            add_kernel(p, item, STREAM_OF_OTHERS, at_ps, stretch.collectives * dur_ps);
+            const double pace = stretch.bare + (1 - stretch.bare) * item->pace;
+            add_kernel(p, item, STREAM_OF_OTHERS, at_ps, stretch.collectives * pace * dur_ps);
             at_ps += stretch.exposed * dur_ps;
             continue;
         }

@@ -36,6 +36,12 @@ typedef struct TraceSums {
     double communication_s;     /* any collective or message ran */
 } TraceSums;
 
+/* Of a class without what collectives wait for their last rank. */
+static inline double trace_class_s(const TraceSums *sums, int kind)
+{
+    return sums->class_s[kind] - sums->class_wait_s[kind];
+}
+
 TraceSums trace_sums(const TraceRank *rank);
 /* The mean over ranks. */
 TraceSums trace_sums_mean(const GPtrArray *ranks);

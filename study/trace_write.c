@@ -104,18 +104,26 @@ static void write_head(const TraceAnswer *answer, GString *out)
 static void write_at_once(const TraceAnswer *answer, GString *out)
 {
     const TraceSums *sums = &answer->measured;
-    for (int kind = 0; kind < TRACE_CLASSES; kind++)
-        if (sums->class_s[kind] - sums->class_busy_s[kind] > LEAST_AT_ONCE * sums->class_s[kind])
-            report_page_say(out, 2, "Of %s several run at once: one or more run for %.3f ms.",
-                            trace_class_word((TraceClass)kind), sums->class_busy_s[kind] * MS_PER_S);
+    for (int kind = 0; kind < TRACE_CLASSES; kind++) {
+        const double busy_s = sums->class_busy_s[kind], other_s = answer->predicted.class_busy_s[kind];
+        if (sums->class_s[kind] - busy_s <= LEAST_AT_ONCE * sums->class_s[kind])
+            continue;
+        g_autofree char *error = answer->compared
+                                     ? g_strdup_printf(" (%+.1f %%)", 100 * error_frac(busy_s, other_s))
+                                     : g_strdup("");
+        report_page_say(out, 2, "Of %s several run at once: one or more run for %.3f ms%s.",
+                        trace_class_word((TraceClass)kind), busy_s * MS_PER_S, error);
+    }
 }
 
 static void write_classes(const TraceAnswer *answer, GString *out)
 {
     OrrTable *table = table_of(answer, "kernels of a class, summed");
-    double measured_s = 0, predicted_s = 0, kernels = 0;
+    double measured_s = 0, predicted_s = 0, waits_s = 0, kernels = 0;
     for (int kind = 0; kind < TRACE_CLASSES; kind++) {
-        const double one_s = answer->measured.class_s[kind], other_s = answer->predicted.class_s[kind];
+        const double one_s = trace_class_s(&answer->measured, kind),
+                     other_s = trace_class_s(&answer->predicted, kind);
+        waits_s += answer->measured.class_wait_s[kind];
         measured_s += one_s;
         predicted_s += other_s;
         kernels += answer->measured.class_kernels[kind];
@@ -126,6 +134,8 @@ static void write_classes(const TraceAnswer *answer, GString *out)
     put_row(table, "sum", kernels, measured_s, predicted_s, answer);
     finish_table(table, out);
     write_at_once(answer, out);
+    if (waits_s > 0)
+        report_page_say(out, 2, "Collectives wait %.3f ms besides for their last rank.", waits_s * MS_PER_S);
     if (!answer->compared || answer->absolute_s <= 0)
         return;
     report_page_say(out, 2, "The classes' differences come to %.3f ms in sum, %.3f ms in size.",
@@ -239,9 +249,11 @@ static void json_classes(OrrJsonWriter *w, const TraceAnswer *answer)
             continue;
         orr_jw_begin(w, NULL, '{');
         orr_jw_text(w, "class", trace_class_word((TraceClass)kind));
-        json_pair(w, answer, answer->measured.class_s[kind], answer->predicted.class_s[kind]);
+        json_pair(w, answer, trace_class_s(&answer->measured, kind), trace_class_s(&answer->predicted, kind));
         orr_jw_number(w, "kernels", answer->measured.class_kernels[kind]);
         orr_jw_number(w, "busy_s", answer->measured.class_busy_s[kind]);
+        if (answer->measured.class_wait_s[kind] > 0)
+            orr_jw_number(w, "wait_s", answer->measured.class_wait_s[kind]);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
@@ -338,8 +350,8 @@ void trace_answer_csv(const TraceAnswer *answer, GString *out)
     csv_row(table, answer, "step", "step", NAN, answer->measured.step_s, answer->predicted.step_s);
     for (int kind = 0; kind < TRACE_CLASSES; kind++)
         csv_row(table, answer, "class", trace_class_word((TraceClass)kind),
-                answer->measured.class_kernels[kind], answer->measured.class_s[kind],
-                answer->predicted.class_s[kind]);
+                answer->measured.class_kernels[kind], trace_class_s(&answer->measured, kind),
+                trace_class_s(&answer->predicted, kind));
     for (int fall = 0; fall < TRACE_FALLS; fall++)
         csv_row(table, answer, "waterfall", trace_fall_word((TraceFall)fall), NAN,
                 answer->measured.fall_s[fall], answer->predicted.fall_s[fall]);

@@ -153,6 +153,11 @@ static void overlapped_pair(void)
         g_test_message("pair, %s: %.1f ms, %+.1f %%", classes[i].name, seconds * 1e3, 100 * off);
         g_assert_cmpfloat(fabs(off), <=, 0.08);
     }
+    /* Dispatches and combines; kernels that only meet the other ranks wait for 32.6 ms besides. */
+    const double exchanges_s = trace_class_s(&sums, TRACE_ALL_TO_ALL);
+    g_test_message("pair, exchanges: %.1f ms, %+.1f %%", exchanges_s * 1e3,
+                   100 * (exchanges_s / 0.08045 - 1));
+    g_assert_cmpfloat(fabs(exchanges_s / 0.08045 - 1), <=, 0.08);
     const double kernels_s = sums.fall_s[TRACE_FALL_COMPUTE],
                  covered_s = sums.step_s - sums.fall_s[TRACE_FALL_COMMUNICATION];
     g_test_message("pair, kernels: %+.1f %%, in all %.1f ms, measured 129.0", 100 * (kernels_s / 0.1243 - 1),

@@ -148,7 +148,7 @@ static void test_classes(void)
         {"something of our own", TRACE_OTHER},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
-        g_assert_cmpstr(trace_class_word(trace_table_class(table, cases[i].kernel)), ==,
+        g_assert_cmpstr(trace_class_word(trace_table_class(table, cases[i].kernel, NULL)), ==,
                         trace_class_word(cases[i].kind));
     /* an all-to-all of NCCL is sends and receives: the collective's name says it */
     TraceRank *rank =
@@ -180,6 +180,8 @@ static void test_table(void)
     static const char *const bad[][2] = {
         {"{\"patterns\":[[\"a*\",\"produce\"]]}", "products, attention"},
         {"{\"patterns\":[[\"a*\"]]}", "no pair"},
+        {"{\"patterns\":[[\"a*\",\"norms\",\"wait\"]]}", "with \"waits\" behind it or not"},
+        {"{\"patterns\":[[\"a*\",\"norms\",\"waits\",1]]}", "no pair"},
         {"{\"pattern\":[]}", "no list \"patterns\""},
         {"[", "t.json"},
     };
@@ -189,10 +191,15 @@ static void test_table(void)
         g_assert_nonnull(strstr(error->message, bad[i][1]));
         g_error_free(error);
     }
-    const char *own = "{\"patterns\":[[\"A*b*\",\"norms\"],[\"*\",\"copies\"]]}";
+    const char *own =
+        "{\"patterns\":[[\"A*b*\",\"norms\"],[\"n*\",\"all-to-all\",\"waits\"],[\"*\",\"copies\"]]}";
+    bool waits = true;
     TraceTable *mine = trace_table_read(own, strlen(own), "t.json", NULL);
-    g_assert_cmpint(trace_table_class(mine, "axxBy"), ==, TRACE_NORMS);
-    g_assert_cmpint(trace_table_class(mine, "xab"), ==, TRACE_COPIES);
+    g_assert_cmpint(trace_table_class(mine, "axxBy", NULL), ==, TRACE_NORMS);
+    g_assert_cmpint(trace_table_class(mine, "xab", &waits), ==, TRACE_COPIES);
+    g_assert_false(waits);
+    g_assert_cmpint(trace_table_class(mine, "notify", &waits), ==, TRACE_ALL_TO_ALL);
+    g_assert_true(waits);
     trace_table_free(mine);
 }
 

@@ -32,6 +32,11 @@ static const struct {
      "\"name\":\"void deep_ep::internode::combine<14>(int4*)\",\"pid\":0,\"tid\":27,\"ts\":1740001,\"dur\":4,"
      "\"args\":{" CUDA_ARGS "}}],\"traceName\":\"t\"}",
      TRACE_ALL_TO_ALL, NULL},
+    /* The same: what only meets the other ranks. */
+    {"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"void "
+     "dpsk::ep::internode::cached_notify<false>\","
+     "\"pid\":0,\"tid\":27,\"ts\":1740001,\"dur\":4,\"args\":{" CUDA_ARGS "}}]}",
+     TRACE_ALL_TO_ALL, NULL},
     /* TraceLens h100: launches of the driver, stacks of Python, External id of the launch. */
     {"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"a.py(3): f\",\"ts\":8,\"dur\":9,"
      "\"args\":{\"Python id\":1,\"Python parent id\":null}}," OP "," LAUNCH
@@ -123,6 +128,7 @@ static void test_loads(void)
         g_assert_cmpint(rank->kernels->len, ==, 1);
         const TraceKernel *kernel = trace_kernel(rank, 0);
         g_assert_cmpint(kernel->dur_ps, ==, 4000000);
+        g_assert_cmpint(kernel->wait_ps, ==, strstr(loads[i].text, "notify") != NULL ? 4000000 : 0);
         if (trace_kernel_class(rank, kernel) != loads[i].kind)
             g_error("%s: %s", loads[i].text, trace_class_word(trace_kernel_class(rank, kernel)));
         g_assert_cmpstr(kernel->op >= 0 ? g_array_index(rank->ops, TraceOp, kernel->op).name : NULL, ==,

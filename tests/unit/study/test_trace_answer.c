@@ -145,11 +145,11 @@ static void test_answer(void)
     g_autoptr(GPtrArray) ranks = g_ptr_array_new();
     g_ptr_array_add(ranks, measured);
     add(predicted, "product", TRACE_PRODUCTS, 0, 14, -1);
-    add(predicted, "all-reduce", TRACE_ALL_REDUCE, 14, 32, -1);
-    add(predicted, "copy", TRACE_COPIES, 46, 5, -1);
-    add(predicted, "embedding", TRACE_ELEMENTWISE, 51, 4, -1);
+    add(predicted, "all-reduce", TRACE_ALL_REDUCE, 14, 22, -1);
+    add(predicted, "copy", TRACE_COPIES, 36, 5, -1);
+    add(predicted, "embedding", TRACE_ELEMENTWISE, 41, 4, -1);
     TraceAnswer answer = trace_answer(ranks, predicted);
-    /* products -6, all-reduces +7, norms -4, element-wise +4 */
+    /* products -6, all-reduces +7 on the 15 that it does not wait, norms -4, element-wise +4 */
     is_us(answer.error_s, 1);
     is_us(answer.absolute_s, 21);
     g_assert_true(answer.cancelled);
@@ -160,8 +160,10 @@ static void test_answer(void)
     trace_answer_json(&answer, json);
     trace_answer_csv(&answer, csv);
     g_assert_nonnull(strstr(text->str, "right by cancellation"));
+    g_assert_nonnull(strstr(text->str, "Collectives wait 0.010 ms besides"));
     g_assert_nonnull(strstr(json->str, "\"cancelled\": true"));
-    g_assert_nonnull(strstr(csv->str, "class,all-reduce,1,2.5e-05,3.2e-05,0.28"));
+    g_assert_nonnull(strstr(json->str, "\"wait_s\": 1e-05"));
+    g_assert_nonnull(strstr(csv->str, "class,all-reduce,1,1.5e-05,2.2e-05,0.466"));
     trace_answer_clear(&answer);
 
     answer = trace_answer(ranks, measured); /* beside itself */
