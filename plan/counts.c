@@ -162,14 +162,20 @@ int plan_count_between(const Spec *asked, const PlanOptions *options, int low, i
     return 0;
 }
 
-void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above)
+static bool would_do(const Spec *asked, const PlanOptions *options, int gpus)
 {
-    const PlanOptions options = {0};
+    g_autofree char *refused = plan_refuse_count(asked, gpus, options);
+    return refused == NULL;
+}
+
+void plan_nearest_counts(const Plan *plan, const PlanOptions *options, int gpus, int *ret_below,
+                         int *ret_above)
+{
     *ret_below = *ret_above = 0;
     for (int below = MIN(gpus, MAX_GPUS) - 1; below > 0 && *ret_below == 0; below--)
-        *ret_below = possible(plan->asked, &options, below) ? below : 0;
+        *ret_below = would_do(plan->asked, options, below) ? below : 0;
     for (int above = gpus + 1; above <= MIN(MAX_GPUS, 4 * (int64_t)gpus) && *ret_above == 0; above++)
-        *ret_above = possible(plan->asked, &options, above) ? above : 0;
+        *ret_above = would_do(plan->asked, options, above) ? above : 0;
 }
 
 char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)

@@ -214,6 +214,8 @@ static void choose(const PlanOptions *options, Plan *plan)
         if (better(point, chosen, options))
             plan->chosen = (int)i;
     }
+    if (!asked && plan->chosen < 0)
+        plan->chosen = plan->fastest; /* the scenario's own count is not among them */
 }
 
 /* --- the textbook --- */
@@ -358,7 +360,7 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
     if (!(asked->training.tokens > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "training.tokens: missing; a plan needs the tokens of the whole run, as in --set "
-                        "training.tokens=300e9");
+                        "training.tokens=300e9, or training.samples and training.epochs");
     if (options->budget_usd > 0 && !(report_groups_mean(asked, REPORT_MEAN_USD_PER_HOUR) > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "cluster.usd_per_gpu_hour: missing for %s; a budget needs a price, as in %s",

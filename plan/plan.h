@@ -143,8 +143,9 @@ double plan_days(const PlanPoint *point);
 /* "h100-sxm5-80gb, dgx-h100, torchtitan": accelerator, cluster, program, as far as they are named; g_free. */
 char *plan_name(const Plan *plan);
 
-/* Nearest GPU counts below and above `gpus` that a plan can look at; 0: none. */
-void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above);
+/* Nearest GPU counts below and above `gpus` that keep the question's limits and can be simulated; 0: none. */
+void plan_nearest_counts(const Plan *plan, const PlanOptions *options, int gpus, int *ret_below,
+                         int *ret_above);
 
 /* Several kinds of GPU side by side: `plans` of one scenario and one question. */
 typedef struct PlanPage {

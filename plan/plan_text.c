@@ -125,7 +125,7 @@ static bool all_refused(const Plan *plan)
     return plan->points->len > 0;
 }
 
-static void append_why_none(const Plan *plan, GString *line)
+static void append_why_none(const Plan *plan, const PlanOptions *options, GString *line)
 {
     char text[ORR_TEXT_SIZE];
     int below = 0, above = 0;
@@ -141,7 +141,7 @@ static void append_why_none(const Plan *plan, GString *line)
     }
     const PlanPoint *first = point_at(plan, 0);
     g_string_printf(line, "none: %s", first->reason);
-    plan_nearest_counts(plan, first->gpus, &below, &above);
+    plan_nearest_counts(plan, options, first->gpus, &below, &above);
     if (below > 0)
         g_string_append_printf(line, "; %s would do", report_page_whole(text, below));
     if (above > 0)
@@ -191,7 +191,7 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
             append_tight(line, plan, page->options->deadline_s);
         if (chosen->fits && chosen->memory_verdict == REPORT_MEMORY_EDGE)
             g_string_append_printf(line, "; memory: at the edge");
-    } else if (fastest != NULL && (page->options->deadline_s > 0 || page->options->budget_usd > 0)) {
+    } else if (fastest != NULL) {
         const PlanPoint *cheapest = page->options->budget_usd > 0 ? cheapest_that_fits(plan) : NULL;
         g_string_append(line, "none of the GPU counts looked at");
         if (page->options->deadline_s > 0)
@@ -199,7 +199,7 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
         if (cheapest != NULL)
             append_alternative(line, "cheapest", cheapest);
     } else {
-        append_why_none(plan, line);
+        append_why_none(plan, page->options, line);
     }
     if (plan->partial && plan->points->len > 0)
         g_string_append(line, "; stopped before all GPU counts were simulated");

@@ -235,6 +235,26 @@ static void test_machines_refused(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* The answer is the scenario's own GPU count, else the fastest of the counts that were asked for; a limit that no count
+ * keeps is not blamed on memory, and counts that "would do" keep it. */
+static void test_plan_none(void)
+{
+    g_autofree char *path = cli_source(PLAN);
+    CliRun apart = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "512,2048"));
+    CliRun power = cli_run(NULL, CLI_WORDS("plan", path, "--power-mw", "0.01"));
+    CliRun most = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "2048", "--power-mw", "0.5"));
+    cli_assert_done(&apart, "counts besides its own");
+    g_assert_nonnull(strstr(apart.out, "Answer      2,048 GPUs: "));
+    cli_assert_done(&power, "power");
+    g_assert_nonnull(strstr(power.out, "over the limit of 0.01"));
+    g_assert_null(strstr(power.out, "would do"));
+    cli_assert_done(&most, "less power");
+    g_assert_nonnull(strstr(most.out, "512 would do"));
+    cli_run_clear(&apart);
+    cli_run_clear(&power);
+    cli_run_clear(&most);
+}
+
 static void test_plan_refused(void)
 {
     g_autofree char *path = cli_source(PLAN);
@@ -251,7 +271,7 @@ static void test_plan_refused(void)
                 {"--whole-racks", NULL, "cluster.rack_gpus"},
                 {"--machines", "none.json", "none.json"},
                 {"--framework", "torchtitan,torchtitan", "twice"},
-                {"--set", "training.tokens=0", "training.tokens"}};
+                {"--set", "training.tokens=0", "training.epochs"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("plan", path, rows[i].flag, rows[i].value));
         cli_assert_refused(&run, rows[i].flag, rows[i].expect);
@@ -268,6 +288,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/plan/frameworks", test_plan_frameworks);
     g_test_add_func("/cli/plan/machines", test_plan_machines);
     g_test_add_func("/cli/plan/machines-refused", test_machines_refused);
+    g_test_add_func("/cli/plan/none", test_plan_none);
     g_test_add_func("/cli/plan/refused", test_plan_refused);
     return g_test_run();
 }

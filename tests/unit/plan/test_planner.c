@@ -223,7 +223,7 @@ static void test_nearest_counts(void)
     int below = 0, above = 0;
     const PlanOptions options = {.deadline_s = 30 * DAY_S};
     Plan result = plan(NULL, &options);
-    plan_nearest_counts(&result, 500, &below, &above);
+    plan_nearest_counts(&result, &(PlanOptions){0}, 500, &below, &above);
     g_assert_cmpint(below, ==, 384); /* 6 and 8 replicas of 64 share 1,536; 7 do not */
     g_assert_cmpint(above, ==, 512);
     plan_clear(&result);
