@@ -124,8 +124,8 @@ static void test_memory_words(void)
         g_autofree char *said = g_strndup(bracket, strcspn(bracket, ")"));
         g_assert_nonnull(strstr(said, " GiB"));
         g_autofree char *why = text(CLI_WORDS("explain", file, "--set", cases[i].set));
-        g_autofree char *html =
-            text(CLI_WORDS("report", file, "--set", cases[i].set, "--output", page, "--quiet"));
+        g_autofree char *html = text(
+            CLI_WORDS("report", file, "--set", cases[i].set, "--no-search", "--output", page, "--quiet"));
         g_autofree char *shown = cli_contents(folder, "page.html");
         g_autofree char *cell = g_strndup(said, strcspn(said, " "));
         g_autofree char *held = g_strconcat(cell, " GiB", NULL);

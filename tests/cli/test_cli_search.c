@@ -124,9 +124,9 @@ static double best_step_s(const CliRun *run, int machine)
 /* Programs side by side: each has the answer that it has alone, on each machine. */
 static void test_frameworks(void)
 {
-    static const char *const both[] = {"--framework",   "megatron-core,torchtitan",
-                                       "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb",
-                                       "--format",      "json"};
+    static const char *const both[] = {
+        "--framework", "megatron-core,torchtitan", "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb",
+        "--set",       "model=gpt-7.5b",           "--format",      "json"};
     static const char *const bad[] = {"--framework", "megatron-core,none-such"},
                              *const twice[] = {"--framework", "torchtitan,torchtitan"},
                              *const lacks[] = {"--set", "training.precision=fp8", "--accelerator",
@@ -136,8 +136,10 @@ static void test_frameworks(void)
     for (int f = 0; f < 2; f++) {
         g_autofree char *set =
             g_strdup_printf("execution.framework=%s", f == 0 ? "megatron-core" : "torchtitan");
-        const char *const words[] = {
-            "--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb", "--set", set, "--format", "json"};
+        const char *const words[] = {"--accelerator", "a100-sxm4-80gb,h100-sxm5-80gb",
+                                     "--set",         set,
+                                     "--set",         "model=gpt-7.5b",
+                                     "--format",      "json"};
         alone = search_with(words, (int)G_N_ELEMENTS(words));
         cli_assert_done(&alone, set);
         for (int machine = 0; machine < 2; machine++)
