@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memo.h"
 #include "costmodel/fabric.h"
 #include "costmodel/uplinks.h"
 #include "spec/placement.h"
@@ -165,6 +166,35 @@ static bool lies_evenly(const SpecDimension *run, int domain, int step, int coun
     return true;
 }
 
+/* What counting goes by; a multiple of 8 bytes. */
+typedef struct Counted {
+    Layout layout;
+    int64_t domain, step, count;
+} Counted;
+
+/* Members of all instances, domain by domain. */
+static void count_all(const Counted *asked, int64_t size, CostGroup *group)
+{
+    const int domain = (int)asked->domain, step = (int)asked->step, count = (int)asked->count;
+    g_autofree bool *starts = g_new0(bool, domain);
+    mark_starts(&asked->layout, domain, starts);
+    Span worst = {.block = count, .domains = 1, .rails = count};
+    int64_t block = count;
+    for (int64_t i = 0; i < domain * (size / count); i++) { /* start in a domain x part of the group */
+        const int64_t start = i % domain, part = i / domain;
+        if (!starts[start])
+            continue;
+        const Span span = count_instance(&asked->layout, start, domain,
+                                         part / step * step * count + part % step, step, count);
+        block = common_divisor(block, span.block);
+        if (lies_worse(&span, &worst))
+            worst = span;
+    }
+    group->per_domain = (int)block;
+    group->domains = worst.domains;
+    group->rails = worst.rails;
+}
+
 static CostGroup lie(const Spec *spec, CostRanks ranks, int step, int count)
 {
     CostGroup group = {.ranks = count, .per_domain = count, .nic_sharers = 1};
@@ -174,24 +204,15 @@ static CostGroup lie(const Spec *spec, CostRanks ranks, int step, int count)
     g_assert(step >= 1 && count >= 1 && size % ((int64_t)step * count) == 0);
     if (count == 1 || (layout.own_count == 1 && lies_evenly(&layout.own[0], domain, step, count, &group)))
         return group;
-    g_autofree bool *starts = g_new0(bool, domain);
-    mark_starts(&layout, domain, starts);
-    Span worst = {.block = count, .domains = 1, .rails = count};
-    int64_t block = count;
-    for (int64_t i = 0; i < domain * (size / count); i++) { /* start in a domain x part of the group */
-        const int64_t start = i % domain, part = i / domain;
-        if (!starts[start])
-            continue;
-        const Span span =
-            count_instance(&layout, start, domain, part / step * step * count + part % step, step, count);
-        block = common_divisor(block, span.block);
-        if (lies_worse(&span, &worst))
-            worst = span;
+    static OrrMemo memo = ORR_MEMO(Counted, CostGroup, 512);
+    const Counted counted = {layout, domain, step, count};
+    bool known = false;
+    CostGroup *kept = orr_memo_place(&memo, &counted, &known);
+    if (!known) {
+        count_all(&counted, size, &group);
+        *kept = group;
     }
-    group.per_domain = (int)block;
-    group.domains = worst.domains;
-    group.rails = worst.rails;
-    return group;
+    return *kept;
 }
 
 static void crowd(const CostCrowding *crowding, CostGroup *group)
@@ -299,10 +320,15 @@ CostGroup cost_pipeline_pair(const Spec *spec, int from, int to)
     return group;
 }
 
-CostGroup cost_group(const Spec *spec, CostRanks ranks)
+int cost_group_ranks(const Spec *spec, CostRanks ranks)
 {
     const Layout layout = layout_of(spec, ranks);
-    return cost_group_part(spec, ranks, 1, (int)size_of(&layout));
+    return (int)size_of(&layout);
+}
+
+CostGroup cost_group(const Spec *spec, CostRanks ranks)
+{
+    return cost_group_part(spec, ranks, 1, cost_group_ranks(spec, ranks));
 }
 
 bool cost_pipeline_inside(const Spec *spec, int rank, int other)

@@ -15,6 +15,9 @@ typedef enum {
     COST_RANKS_ALL,
 } CostRanks;
 
+/* How many a group of `ranks` has. */
+int cost_group_ranks(const Spec *spec, CostRanks ranks);
+
 /* The group of `ranks`; of its many instances over the cluster the one that lies worst (fewest NICs a domain, then
  * most domains): the others wait for it at the next synchronisation. */
 CostGroup cost_group(const Spec *spec, CostRanks ranks);

@@ -81,7 +81,8 @@ static bool fill(Loop *loop, const OrrJson *scenario, Spec *rollout)
     SpecSource source = {.resolved = orr_json_dump(scenario)}, own = {0};
     if (row < 0)
         return refuse(loop, "workload.phases", "no role generates", "give a phase of kind generate");
-    const bool ok = spec_load_role(loop->spec, &source, row, 0, "workload.roles", rollout, &own, loop->error);
+    const bool ok = spec_load_role(loop->spec, &source, row, (SpecRanks){0}, "workload.roles", rollout, &own,
+                                   loop->error);
     g_free(source.resolved);
     spec_source_clear(&own); /* numbers alone are taken from it */
     loop->rollout = rollout;

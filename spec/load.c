@@ -323,6 +323,15 @@ static void put_role(OrrJsonDoc *doc, const OrrJson *part)
     orr_json_merge_into(doc, part);
 }
 
+bool spec_role_has_layout(const SpecRole *role)
+{
+    OrrJsonDoc *doc =
+        role->scenario != NULL ? orr_json_parse(role->scenario, strlen(role->scenario), "role", NULL) : NULL;
+    const bool has = doc != NULL && orr_json_member(orr_json_root(doc), "parallel") != NULL;
+    orr_json_free(doc);
+    return has;
+}
+
 static bool generates(const SpecWorkload *workload, int role)
 {
     for (int i = 0; i < workload->phase_count; i++)
@@ -332,7 +341,7 @@ static bool generates(const SpecWorkload *workload, int role)
 }
 
 /* What a role's scenario is loaded with, beside what it says. */
-static GPtrArray *role_sets(const Spec *spec, int role, int tensor, bool has_engine)
+static GPtrArray *role_sets(const Spec *spec, int role, SpecRanks ranks, bool has_engine)
 {
     const SpecWorkload *workload = &spec->workload;
     const SpecRole *own = &workload->role[role];
@@ -347,13 +356,16 @@ static GPtrArray *role_sets(const Spec *spec, int role, int tensor, bool has_eng
         g_ptr_array_add(sets, g_strdup("model.scalar_head=true"));
     else if (generates(workload, role) && !has_engine)
         g_ptr_array_add(sets, g_strdup_printf("execution.framework=%s", workload->generation.engine));
-    if (tensor > 0)
-        g_ptr_array_add(sets, g_strdup_printf("parallel.tensor=%d", tensor));
+    const int count[] = {ranks.tensor, ranks.pipeline, ranks.context};
+    static const char *const keys[] = {"tensor", "pipeline", "context"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        if (count[i] > 0)
+            g_ptr_array_add(sets, g_strdup_printf("parallel.%s=%d", keys[i], count[i]));
     g_ptr_array_add(sets, NULL);
     return sets;
 }
 
-bool spec_load_role(const Spec *spec, const SpecSource *source, int role, int tensor, const char *where,
+bool spec_load_role(const Spec *spec, const SpecSource *source, int role, SpecRanks ranks, const char *where,
                     Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
     const SpecRole *own = &spec->workload.role[role];
@@ -369,7 +381,7 @@ bool spec_load_role(const Spec *spec, const SpecSource *source, int role, int te
     if (part != NULL)
         put_role(doc, orr_json_root(part));
     const bool has_engine = part != NULL && orr_json_member(orr_json_root(part), "execution") != NULL;
-    g_autoptr(GPtrArray) sets = role_sets(spec, role, tensor, has_engine);
+    g_autoptr(GPtrArray) sets = role_sets(spec, role, ranks, has_engine);
     const bool ok = load(doc, where, source->folder, (const char *const *)sets->pdata, false, ret_spec,
                          ret_source, error);
     orr_json_free(part);

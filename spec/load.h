@@ -39,8 +39,8 @@ bool spec_load_again(const SpecSource *source, const char *where, const char *co
                      SpecSource *ret_source, GError **error);
 
 /* A role of the scenario's loop, as a scenario: the one that `source` was loaded with, without its `workload`, and with what
- * the role says in place of it; with `tensor` tensor ranks, 0: as the role says. Its batch is one sequence for each GPU. */
-bool spec_load_role(const Spec *spec, const SpecSource *source, int role, int tensor, const char *where,
+ * the role says in place of it, and `ranks`. Its batch is one sequence for each GPU. */
+bool spec_load_role(const Spec *spec, const SpecSource *source, int role, SpecRanks ranks, const char *where,
                     Spec *ret_spec, SpecSource *ret_source, GError **error);
 
 /* The scenario at another of search.precision: false where `run` would refuse it; *ret_spec is `spec` where that precision

@@ -91,6 +91,14 @@ typedef struct SpecWorkload {
     int seed;
 } SpecWorkload;
 
+/* Ranks of a role in place of those that its scenario has; 0: as that says. */
+typedef struct SpecRanks {
+    int tensor, pipeline, context;
+} SpecRanks;
+
+/* Whether the role says its own layout; otherwise it has the scenario's. */
+bool spec_role_has_layout(const SpecRole *role);
+
 /* Row of the role with this name; -1: none. */
 int spec_role_index(const SpecWorkload *workload, const char *name);
 /* The role whose nodes a role runs on; -1: those of the scenario. */

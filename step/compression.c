@@ -88,7 +88,7 @@ static SimWork collective(const Spec *spec, CostCollectiveOp op, double bytes)
 
 SimWork step_compressed_reduce(const Spec *spec, bool scatter, double count)
 {
-    const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
+    const int ranks = cost_group_ranks(spec, COST_RANKS_REPLICAS);
     const double bytes = count * step_payload_bytes(spec);
     if (spec->parallel.compression.kind == SPEC_COMPRESSION_FP16) {
         return collective(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes);
@@ -107,7 +107,7 @@ SimWork step_compressed_reduce(const Spec *spec, bool scatter, double count)
 static double compressed_s(const Spec *spec, double count)
 {
     const SimWork work = step_compressed_reduce(spec, false, count);
-    const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
+    const int ranks = cost_group_ranks(spec, COST_RANKS_REPLICAS);
     return (double)sim_work_duration_ps(&work) * 1e-12 + step_select_s(spec, count) +
            step_restore_s(spec, count, ranks);
 }
@@ -135,7 +135,7 @@ static double break_even_fraction(const Spec *spec, double count, double dense_s
 void step_fill_compression(const Spec *spec, double count, SimCompression *out)
 {
     const SimWork dense = collective(spec, COST_ALL_REDUCE, count * cost_gradient_wire_bytes(spec));
-    const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
+    const int ranks = cost_group_ranks(spec, COST_RANKS_REPLICAS);
     *out = (SimCompression){.dense_bytes = count * cost_gradient_wire_bytes(spec),
                             .payload_bytes = count * step_payload_bytes(spec),
                             .select_s = step_select_s(spec, count),

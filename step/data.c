@@ -22,7 +22,7 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes,
                              int tensors, int pieces)
 {
-    const int replicas = cost_group(spec, ranks).ranks;
+    const int replicas = cost_group_ranks(spec, ranks);
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
     const bool by_owner =
         op == COST_ALL_GATHER && spec->execution.framework.data_parallel.gathers == SPEC_GATHERS_BROADCASTS;
@@ -102,7 +102,7 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     expert.second_bytes = sim_sum(expert.scale_up_bytes, expert.scale_out_bytes);
     step_add_work(&work, &expert);
     add_lists(spec, op, params, wire_bytes,
-              cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);
+              cost_shard_degree(spec, cost_group_ranks(spec, COST_RANKS_REPLICAS)), pieces, &work);
     return work;
 }
 
@@ -111,7 +111,7 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
 {
     const double limit = spec->execution.framework.data_parallel.bucket_bytes;
     const double bytes = cost_weights_count(&params->weights) * cost_gradient_wire_bytes(spec);
-    const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
+    const int ranks = cost_group_ranks(spec, COST_RANKS_REPLICAS);
     return sim_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
 
@@ -208,7 +208,7 @@ static double gradient_passes(const Spec *spec)
  * Source: [DeepSpeedZero3], torch.cuda.synchronize() in _allgather_param and fetch_sub_module until October 2021 */
 static void add_list_waits(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
 {
-    const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
+    const int ranks = cost_shard_degree(spec, cost_group_ranks(spec, COST_RANKS_REPLICAS));
     const int64_t host_ps = sim_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
     if (spec->execution.framework.data_parallel.gathers != SPEC_GATHERS_TENSORS_DRAINED ||
         spec_prefetch_units(spec) == 0 || ranks < 2)

@@ -236,7 +236,7 @@ static void add_shared_maxima(const Spec *spec, SimStage *stage)
 {
     const SpecSharedMaxima among = spec->execution.framework.tensor.shares_maxima;
     const int ranks = among == SPEC_MAXIMA_ALL
-                          ? cost_group(spec, COST_RANKS_ALL).ranks / spec->parallel.pipeline
+                          ? cost_group_ranks(spec, COST_RANKS_ALL) / spec->parallel.pipeline
                           : spec->parallel.tensor * spec->parallel.context;
     if (among == SPEC_MAXIMA_NONE || spec->training.precision != SPEC_PRECISION_FP8 || ranks < 2 ||
         stage->layers == 0)

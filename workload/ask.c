@@ -43,14 +43,6 @@ static int part_of(Workload *workload, int host, int nodes)
     return workload->part_count++;
 }
 
-int workload_generator(const SpecWorkload *workload)
-{
-    for (int i = 0; i < workload->phase_count; i++)
-        if (workload->phase[i].kind == SPEC_PHASE_GENERATE)
-            return workload->phase[i].role;
-    return -1;
-}
-
 /* The role whose nodes a role runs on, and how many they are. */
 static int host_of(const Asking *asking, int row, int *ret_nodes)
 {
@@ -82,70 +74,28 @@ static void fill_parts(const Asking *asking)
         name_part(workload, asked, &workload->part[p], p, asking->arena);
 }
 
-/* A role as a scenario; what it points to is held by `source`. */
-static Spec *load_role(const Spec *spec, const SpecSource *source, int row, int tensor, OrrArena *arena,
-                       GError **error)
-{
-    g_autofree char *where = g_strdup_printf("workload.roles.%s", spec->workload.role[row].name);
-    Spec *role = ORR_ARENA_NEW(arena, Spec, 1);
-    SpecSource own = {0};
-    if (!spec_load_role(spec, source, row, tensor, where, role, &own, error))
-        return NULL;
-    for (guint i = 0; own.texts != NULL && i < own.texts->len; i++)
-        g_ptr_array_add(source->texts, g_ref_string_acquire(own.texts->pdata[i]));
-    spec_source_clear(&own);
-    return role;
-}
-
-const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error)
-{
-    const Spec **roles = ORR_ARENA_NEW(arena, const Spec *, SPEC_MOST_ROLES);
-    for (int i = 0; i < spec->workload.role_count; i++) {
-        roles[i] = load_role(spec, source, i, 0, arena, error);
-        if (roles[i] == NULL)
-            return NULL;
-    }
-    return roles;
-}
-
-const Spec **workload_roles_at(const Spec *spec, const SpecSource *source, const Spec *const *roles,
-                               int tensor, OrrArena *arena, GError **error)
-{
-    const int generator = workload_generator(&spec->workload);
-    const Spec **changed = ORR_ARENA_NEW(arena, const Spec *, SPEC_MOST_ROLES);
-    memcpy(changed, roles, (size_t)spec->workload.role_count * sizeof *roles);
-    if (roles[generator]->parallel.tensor != tensor)
-        changed[generator] = load_role(spec, source, generator, tensor, arena, error);
-    return changed[generator] != NULL ? changed : NULL;
-}
-
 /* The role on the nodes of a split; NULL where its layout does not divide them. */
 static Spec *resized(const Asking *asking, int row)
 {
-    const WorkloadSplit *split = asking->split;
     Spec *spec = ORR_ARENA_NEW(asking->arena, Spec, 1);
     int nodes = 0;
-    *spec = *split->roles[row];
     host_of(asking, row, &nodes);
-    spec->cluster.nodes = nodes;
-    const int layout = spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
-    spec->parallel.data = spec_gpus(spec) / layout;
-    if (spec->parallel.data >= 1 && spec_gpus(spec) % layout == 0)
-        return spec;
-    orr_fail(asking->error, ORR_ERROR_INPUT, "workload.roles.%s: %d GPUs do not divide by its layout of %d",
-             asking->asked->role[row].name, spec_gpus(spec), layout);
-    return NULL;
+    return workload_resize(asking->split->roles[row], nodes, spec, asking->asked->role[row].name,
+                           asking->error)
+               ? spec
+               : NULL;
 }
 
 /* The role as a scenario, loaded once. */
-static Spec *role_spec(const Asking *asking, int row)
+static const Spec *role_spec(const Asking *asking, int row)
 {
     WorkloadRole *role = &asking->workload->role[row];
     if (role->spec != NULL)
-        return (Spec *)(uintptr_t)role->spec;
-    Spec *spec = asking->split != NULL ? resized(asking, row)
-                                       : load_role(asking->workload->spec, asking->source, row, 0,
-                                                   asking->arena, asking->error);
+        return role->spec;
+    const Spec *spec = asking->split != NULL
+                           ? resized(asking, row)
+                           : workload_load_role(asking->workload->spec, asking->source, row, (SpecRanks){0},
+                                                asking->arena, asking->error);
     if (spec == NULL)
         return NULL;
     role->spec = spec;
@@ -289,7 +239,9 @@ static bool ask_generation(const Asking *asking, const Spec *role, WorkloadPhase
     RolloutAnswer answer;
     WorkloadRole *own = &asking->workload->role[phase->phase->role];
     const bool streams = asking->asked->in_flight && asking->asked->staleness_steps > 0;
-    if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error)) {
+    if (asking->split != NULL && asking->split->answer != NULL)
+        answer = *asking->split->answer;
+    else if (!rollout_ask(role, asking->asked, &asking->sequences, streams, &answer, asking->error)) {
         g_prefix_error(asking->error, "workload.roles.%s: ", own->role->name);
         return false;
     }
@@ -321,10 +273,33 @@ static bool ask_sync(const Asking *asking, const Spec *role, WorkloadPhase *phas
     return true;
 }
 
+/* What forwards and training take depends on their nodes and layout alone, and on who shares their GPUs: other splits may have
+ * asked it. */
+static bool is_kept(const Asking *asking, const SpecPhase *phase)
+{
+    const bool computes = phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD;
+    return computes && asking->split != NULL && asking->split->kept != NULL && asking->split->kept->known &&
+           spec_role_host(asking->asked, phase->role) < 0;
+}
+
 static bool ask_phase(const Asking *asking, WorkloadPhase *phase)
 {
     const SpecPhase *asked = phase->phase;
     const Spec *role = NULL;
+    if (is_kept(asking, asked)) {
+        const WorkloadRole *kept = &asking->split->kept->role[asked->role];
+        WorkloadRole *own = &asking->workload->role[asked->role];
+        *phase = asking->split->kept->phase[phase - asking->workload->phase];
+        *own = (WorkloadRole){.role = own->role,
+                              .spec = own->spec,
+                              .part = own->part,
+                              .needed_bytes = kept->needed_bytes,
+                              .capacity_bytes = kept->capacity_bytes,
+                              .resting_bytes = kept->resting_bytes,
+                              .scoring_bytes = kept->scoring_bytes};
+        asking->workload->busiest_frac = asking->split->kept->busiest_frac;
+        return role_spec(asking, asked->role) != NULL;
+    }
     if (asked->role >= 0) {
         phase->part = asking->workload->role[asked->role].part;
         role = role_spec(asking, asked->role);
@@ -456,6 +431,41 @@ static void fill_rates(const Asking *asking)
     }
 }
 
+/* Batches that replicas cannot share cost nothing to find: they are most of what a search refuses. */
+static bool check_batches(const Asking *asking)
+{
+    for (int i = 0; i < asking->asked->phase_count; i++) {
+        const SpecPhase *phase = &asking->asked->phase[i];
+        if (phase->kind != SPEC_PHASE_TRAIN)
+            continue;
+        g_autofree char *where = g_strdup_printf("workload.roles.%s", asking->asked->role[phase->role].name);
+        const Spec *role = role_spec(asking, phase->role);
+        if (role == NULL ||
+            !sequences_check_dealt(&asking->sequences, asking->asked, role, where, asking->error))
+            return false;
+    }
+    return true;
+}
+
+static bool ask_phases(const Asking *asking, WorkloadKept *kept)
+{
+    Workload *workload = asking->workload;
+    bool ok = kept == NULL || kept->known || check_batches(asking);
+    for (int i = 0; ok && i < asking->asked->phase_count; i++) {
+        WorkloadPhase *phase = &workload->phase[workload->phase_count++];
+        *phase = (WorkloadPhase){.phase = &asking->asked->phase[i], .part = -1, .other = -1, .tail_s = NAN};
+        ok = ask_phase(asking, phase);
+    }
+    if (kept == NULL || kept->known)
+        return ok;
+    memcpy(kept->phase, workload->phase, sizeof kept->phase);
+    memcpy(kept->role, workload->role, sizeof kept->role);
+    kept->busiest_frac = workload->busiest_frac;
+    kept->known = ok;
+    kept->refused = !ok;
+    return ok;
+}
+
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
                   Workload *ret_workload, GError **error)
 {
@@ -471,30 +481,10 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
     workload->staleness_steps = (int)fmin(LOOP_MOST_STALENESS, ceil(spec->workload.staleness_steps));
     sequences_of(&spec->workload, &asking.sequences);
     fill_parts(&asking);
-    for (int i = 0; i < spec->workload.phase_count; i++) {
-        WorkloadPhase *phase = &workload->phase[workload->phase_count++];
-        *phase = (WorkloadPhase){.phase = &spec->workload.phase[i], .part = -1, .other = -1, .tail_s = NAN};
-        if (!ask_phase(&asking, phase))
-            return false;
-    }
-    if (!run_loop(&asking, ask->check))
+    if (!ask_phases(&asking, ask->split != NULL ? ask->split->kept : NULL) || !run_loop(&asking, ask->check))
         return false;
     fill_memory(workload);
     fill_rates(&asking);
     *ret_workload = *workload;
     return !ask->check || workload_check(workload, error);
-}
-
-int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GError **error)
-{
-    const SpecWorkload *asked = &spec->workload;
-    const int row = workload_generator(asked);
-    Sequences sequences;
-    RolloutAnswer answer;
-    g_autofree Spec *role = g_new(Spec, 1);
-    *role = *split->roles[row];
-    role->cluster.nodes = split->apart > 0 ? split->apart : split->nodes;
-    sequences_of(asked, &sequences);
-    const bool streams = asked->in_flight && asked->staleness_steps > 0;
-    return rollout_ask(role, asked, &sequences, streams, &answer, error) ? sim_ps(answer.seconds) : 0;
 }

@@ -90,6 +90,7 @@ void purchase_write_json(const Purchase *purchase, const SpecSource *source, GSt
         orr_jw_int(&w, "train_gpus", row->split.train_gpus);
         orr_jw_int(&w, "rollout_gpus", row->split.rollout_gpus);
         orr_jw_int(&w, "rollout_tensor", row->split.tensor);
+        splits_write_layout(&row->split, &w);
         orr_jw_ps(&w, "step_s", row->split.step_ps);
         orr_jw_number(&w, "days", row->days);
         orr_jw_number(&w, "gpu_hours", row->gpu_hours);
@@ -104,11 +105,13 @@ void purchase_write_json(const Purchase *purchase, const SpecSource *source, GSt
 
 static OrrTable *table_of(const Purchase *purchase)
 {
-    static const char *const headers[] = {"gpus",   "train_gpus", "rollout_gpus", "rollout_tensor",
-                                          "step_s", "days",       "gpu_hours",    "usd"};
+    static const char *const headers[] = {"gpus",         "train_gpus",     "train_layout",
+                                          "rollout_gpus", "rollout_tensor", "step_s",
+                                          "days",         "gpu_hours",      "usd"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < purchase->row_count; i++) {
         const PurchaseRow *row = &purchase->row[i];
+        char layout[ORR_TEXT_SIZE];
         g_autofree char *gpus = g_strdup_printf("%d", row->gpus),
                         *train = g_strdup_printf("%d", row->split.train_gpus),
                         *rollout = g_strdup_printf("%d", row->split.rollout_gpus),
@@ -117,7 +120,8 @@ static OrrTable *table_of(const Purchase *purchase)
                         *days = g_strdup_printf("%.4g", row->days),
                         *hours = g_strdup_printf("%.0f", row->gpu_hours),
                         *usd = row->usd > 0 ? g_strdup_printf("%.0f", row->usd) : g_strdup("");
-        const char *const cells[] = {gpus, train, rollout, tensor, step, days, hours, usd};
+        const char *const cells[] = {
+            gpus, train, splits_layout(&row->split, layout), rollout, tensor, step, days, hours, usd};
         orr_table_row(table, cells);
     }
     return table;
@@ -137,7 +141,7 @@ void purchase_write_text(const Purchase *purchase, GString *out)
     orr_table_free(table);
     g_string_append(out, "\n  train_gpus and rollout_gpus both all of gpus: they train and generate in turn. "
                          "Each row is the best of its "
-                         "splits.\n");
+                         "splits.\n  " SPLITS_LAYOUT_NOTE "\n");
 }
 
 void purchase_write_csv(const Purchase *purchase, GString *out)

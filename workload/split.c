@@ -9,6 +9,7 @@
 #include "costmodel/flops.h"
 #include "sim/picoseconds.h"
 #include "workload/costs.h"
+#include "workload/rollout.h"
 
 /* FLOPs of the phases that do not generate, on the scenario's own GPUs. */
 static double least_flops(const Spec *spec, const Spec *const *roles)
@@ -31,22 +32,37 @@ static int by_bound(const void *a, const void *b)
     const SplitRow *x = a, *y = b;
     if (x->bound_ps != y->bound_ps)
         return x->bound_ps < y->bound_ps ? -1 : 1;
-    return x->nodes != y->nodes ? x->nodes - y->nodes : x->tensor - y->tensor;
+    return x->nodes != y->nodes     ? x->nodes - y->nodes
+           : x->tensor != y->tensor ? x->tensor - y->tensor
+                                    : x->layout - y->layout;
 }
 
-/* Each degree of tensor ranks where answers are written is loaded once: what a layout leaves open follows from it. */
+/* Each degree of tensor ranks where answers are written is loaded once, and so is each layout of those that have the
+ * scenario's: what a layout leaves open follows from it. */
 typedef struct Degree {
     int tensor;
-    const Spec *const *roles; /* NULL: the layout cannot be */
+    const Spec *role;       /* NULL: the layout cannot be */
+    RolloutAnswer *answers; /* [nodes], by those of its own, 0: all; 0 s: no room */
 } Degree;
 
-enum { MOST_DEGREES = 16 };
+typedef struct Layout {
+    SpecRanks ranks;
+    const Spec *const *roles; /* NULL: the layout cannot be */
+    WorkloadKept **kept;      /* [2 nodes]: on so many nodes, apart and colocated; NULL: not asked */
+} Layout;
+
+enum { MOST_DEGREES = 16, MOST_LAYOUTS = 128, MOST_CONTEXT = 8 };
 
 typedef struct Search {
     const Spec *spec;
     const SpecSource *source;
+    int nodes, generator;
+    Sequences sequences;
+    double flops; /* of the phases that do not generate */
     Degree degree[MOST_DEGREES];
     int degree_count;
+    Layout layout[MOST_LAYOUTS];
+    int layout_count;
     OrrArena *arena; /* of the roles */
     GError **first;  /* why the first split is refused */
 } Search;
@@ -56,50 +72,121 @@ static GError **unless_known(GError **first)
     return *first == NULL ? first : NULL;
 }
 
-static void load_degree(Search *search, const Spec *const *roles, int tensor)
+/* --- layouts --- */
+
+static void load_degree(Search *search, const Spec *role, int tensor)
 {
     Degree *degree = &search->degree[search->degree_count++];
     degree->tensor = tensor;
-    degree->roles = workload_roles_at(search->spec, search->source, roles, tensor, search->arena,
-                                      unless_known(search->first));
+    degree->role =
+        role->parallel.tensor == tensor
+            ? role
+            : workload_load_role(search->spec, search->source, search->generator,
+                                 (SpecRanks){.tensor = tensor}, search->arena, unless_known(search->first));
 }
 
 /* Powers of two within a node, and the scenario's own degree where that is none. */
-static bool load_degrees(Search *search, GError **error)
+static void load_degrees(Search *search, const Spec *role)
 {
-    const Spec *const *roles =
-        (const Spec *const *)workload_roles(search->spec, search->source, search->arena, error);
-    if (roles == NULL)
-        return false;
-    const Spec *role = roles[workload_generator(&search->spec->workload)];
     bool own = false;
     for (int tensor = 1; tensor <= role->cluster.gpus_per_node && search->degree_count + 1 < MOST_DEGREES;
          tensor *= 2) {
         if (role->cluster.gpus_per_node % tensor != 0)
             continue;
-        load_degree(search, roles, tensor);
+        load_degree(search, role, tensor);
         own |= tensor == role->parallel.tensor;
     }
     if (!own)
-        load_degree(search, roles, role->parallel.tensor);
-    return true;
+        load_degree(search, role, role->parallel.tensor);
 }
 
-/* The split with its bound; false: no room for an answer. */
-static bool bound_row(const Search *search, const Degree *degree, SplitRow *row)
+/* On the whole machine, as its parts are dealt later. */
+static void load_layout(Search *search, SpecRanks ranks)
+{
+    Spec *whole = ORR_ARENA_NEW(search->arena, Spec, 1);
+    Layout *layout = &search->layout[search->layout_count++];
+    *whole = *search->spec;
+    whole->cluster.nodes = search->nodes;
+    layout->ranks = ranks;
+    layout->roles = (const Spec *const *)workload_roles(whole, search->source, ranks, search->arena,
+                                                        unless_known(search->first));
+}
+
+/* Whether a role of the scenario's nodes computes in the scenario's layout: then that layout is free. */
+static bool has_free_layout(const SpecWorkload *workload)
+{
+    for (int i = 0; i < workload->phase_count; i++) {
+        const SpecPhase *phase = &workload->phase[i];
+        if ((phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD) &&
+            spec_role_host(workload, phase->role) < 0 && !spec_role_has_layout(&workload->role[phase->role]))
+            return true;
+    }
+    return false;
+}
+
+/* The scenario's own layout first, then powers of two: tensor within a node, pipeline no deeper than the model. */
+static void load_layouts(Search *search)
 {
     const Spec *spec = search->spec;
-    const WorkloadSplit split = {.roles = degree->roles, .nodes = row->nodes, .apart = row->apart};
-    const int64_t generation_ps =
-        degree->roles != NULL ? workload_generation_ps(spec, &split, unless_known(search->first)) : 0;
-    if (generation_ps <= 0)
-        return false;
-    const double gpus = (double)row->nodes * spec->cluster.gpus_per_node;
-    const int64_t training_ps =
-        sim_ps(least_flops(spec, degree->roles) / (gpus * cost_peak_flops_per_s(spec)));
-    const bool ahead = row->apart > 0 && spec->workload.staleness_steps > 0;
-    row->bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
-    return true;
+    const SpecParallel *own = &spec->parallel;
+    const int gpus = search->nodes * spec->cluster.gpus_per_node;
+    load_layout(search, (SpecRanks){own->tensor, own->pipeline, own->context});
+    if (!has_free_layout(&spec->workload))
+        return;
+    for (int tensor = 1; tensor <= spec->cluster.gpus_per_node; tensor *= 2)
+        for (int pipeline = 1; pipeline <= spec->model.layers; pipeline *= 2)
+            for (int context = 1; context <= MOST_CONTEXT; context *= 2) {
+                const bool known =
+                    tensor == own->tensor && pipeline == own->pipeline && context == own->context;
+                if (!known && spec->cluster.gpus_per_node % tensor == 0 &&
+                    (int64_t)tensor * pipeline * context <= gpus && search->layout_count < MOST_LAYOUTS)
+                    load_layout(search, (SpecRanks){tensor, pipeline, context});
+            }
+}
+
+/* --- splits --- */
+
+/* What answers take there; NULL: there is no room for one. */
+static const RolloutAnswer *answer_of(const Search *search, const Degree *degree, int apart)
+{
+    if (degree->role == NULL)
+        return NULL;
+    RolloutAnswer *answer = &degree->answers[apart];
+    if (!(answer->seconds > 0)) {
+        const SpecWorkload *workload = &search->spec->workload;
+        g_autofree Spec *role = g_new(Spec, 1);
+        if (!workload_resize(degree->role, apart > 0 ? apart : search->nodes, role,
+                             workload->role[search->generator].name, unless_known(search->first)))
+            return NULL;
+        const bool streams = workload->in_flight && workload->staleness_steps > 0;
+        if (!rollout_ask(role, workload, &search->sequences, streams, answer, unless_known(search->first)))
+            return NULL;
+    }
+    return answer;
+}
+
+static void add_row(const Search *search, int degree, int layout, int apart, Splits *splits, GArray *rows)
+{
+    const Spec *spec = search->spec;
+    SplitRow row = {.nodes = splits->nodes - apart,
+                    .apart = apart,
+                    .tensor = search->degree[degree].tensor,
+                    .train = search->layout[layout].ranks,
+                    .degree = degree,
+                    .layout = layout};
+    splits->space++;
+    const RolloutAnswer *answer =
+        search->layout[layout].roles != NULL ? answer_of(search, &search->degree[degree], apart) : NULL;
+    if (answer == NULL) {
+        splits->refused++;
+        return;
+    }
+    const double gpus = (double)row.nodes * spec->cluster.gpus_per_node;
+    const int64_t generation_ps = sim_ps(answer->seconds),
+                  training_ps = sim_ps(search->flops / (gpus * cost_peak_flops_per_s(spec)));
+    const bool ahead = apart > 0 && spec->workload.staleness_steps > 0;
+    row.bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
+    g_array_append_val(rows, row);
 }
 
 /* Every split with its bound; those with no room for an answer are left out. */
@@ -107,17 +194,9 @@ static GArray *all_splits(const Search *search, Splits *splits)
 {
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(SplitRow));
     for (int apart = 0; apart < splits->nodes; apart++)
-        for (int i = 0; i < search->degree_count; i++) {
-            SplitRow row = {.nodes = splits->nodes - apart,
-                            .apart = apart,
-                            .tensor = search->degree[i].tensor,
-                            .degree = i};
-            splits->space++;
-            if (bound_row(search, &search->degree[i], &row))
-                g_array_append_val(rows, row);
-            else
-                splits->refused++;
-        }
+        for (int degree = 0; degree < search->degree_count; degree++)
+            for (int layout = 0; layout < search->layout_count; layout++)
+                add_row(search, degree, layout, apart, splits, rows);
     qsort(rows->data, rows->len, sizeof(SplitRow), by_bound);
     return rows;
 }
@@ -135,15 +214,31 @@ static void keep(Splits *splits, int top, const SplitRow *row)
     splits->row_count = MIN(top, splits->row_count + 1);
 }
 
+static WorkloadKept *kept_of(const Search *search, const SplitRow *row)
+{
+    WorkloadKept **kept = &search->layout[row->layout].kept[2 * (row->nodes - 1) + (row->apart == 0)];
+    if (*kept == NULL)
+        *kept = g_new0(WorkloadKept, 1);
+    return *kept;
+}
+
 /* False: this split is refused, as one whose layout does not divide its GPUs. */
 static bool ask_split(const Search *search, OrrArena *arena, SplitRow *row)
 {
     const Spec *spec = search->spec;
-    const WorkloadSplit split = {
-        .roles = search->degree[row->degree].roles, .nodes = row->nodes, .apart = row->apart};
+    const Degree *degree = &search->degree[row->degree];
+    const Spec *roles[SPEC_MOST_ROLES];
+    memcpy(roles, search->layout[row->layout].roles, (size_t)spec->workload.role_count * sizeof *roles);
+    roles[search->generator] = degree->role;
+    const WorkloadSplit split = {.roles = roles,
+                                 .nodes = row->nodes,
+                                 .apart = row->apart,
+                                 .answer = &degree->answers[row->apart],
+                                 .kept = kept_of(search, row)};
     const WorkloadAsk ask = {.split = &split};
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    if (!workload_ask(spec, search->source, &ask, arena, workload, unless_known(search->first)) ||
+    if (split.kept->refused ||
+        !workload_ask(spec, search->source, &ask, arena, workload, unless_known(search->first)) ||
         !workload->fits)
         return false;
     row->step_ps = workload->step_ps;
@@ -177,6 +272,47 @@ static void ask_all(const Search *search, int top, Splits *splits)
     orr_arena_free(arena);
 }
 
+static void search_free(Search *search)
+{
+    for (int i = 0; i < search->degree_count; i++)
+        g_free(search->degree[i].answers);
+    for (int i = 0; i < search->layout_count; i++) {
+        for (int k = 0; k < 2 * search->nodes; k++)
+            g_free(search->layout[i].kept[k]);
+        g_free(search->layout[i].kept);
+    }
+    orr_arena_free(search->arena);
+    g_free(search);
+}
+
+/* NULL with an error: the scenario's own layout cannot be. */
+static Search *search_new(const Spec *spec, const SpecSource *source, int nodes, GError **first,
+                          GError **error)
+{
+    Search *search = g_new0(Search, 1);
+    search->spec = spec;
+    search->source = source;
+    search->nodes = nodes;
+    search->generator = workload_generator(&spec->workload);
+    search->arena = orr_arena_new();
+    search->first = first;
+    sequences_of(&spec->workload, &search->sequences);
+    const Spec *const *roles =
+        (const Spec *const *)workload_roles(spec, source, (SpecRanks){0}, search->arena, error);
+    if (roles == NULL) {
+        search_free(search);
+        return NULL;
+    }
+    search->flops = least_flops(spec, roles);
+    load_degrees(search, roles[search->generator]);
+    load_layouts(search);
+    for (int i = 0; i < search->degree_count; i++)
+        search->degree[i].answers = g_new0(RolloutAnswer, (gsize)nodes);
+    for (int i = 0; i < search->layout_count; i++)
+        search->layout[i].kept = g_new0(WorkloadKept *, 2 * (gsize)nodes);
+    return search;
+}
+
 int splits_nodes(const Spec *spec)
 {
     const int generator = workload_generator(&spec->workload),
@@ -192,27 +328,26 @@ bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *
 bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int top, Splits *ret_splits,
                       GError **error)
 {
-    const int generator = workload_generator(&spec->workload);
-    if (generator < 0)
+    if (workload_generator(&spec->workload) < 0)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "workload.phases: none of kind \"generate\", so there is nothing to split");
     GError *first = NULL;
-    Search search = {.spec = spec, .source = source, .arena = orr_arena_new(), .first = &first};
+    Search *search = search_new(spec, source, nodes, &first, error);
+    if (search == NULL)
+        return false;
     Splits splits = {.spec = spec, .nodes = nodes, .gpus = nodes * spec->cluster.gpus_per_node};
-    bool ok = load_degrees(&search, error);
-    if (ok)
-        ask_all(&search, CLAMP(top, 1, SPLIT_MOST_ROWS), &splits);
+    ask_all(search, CLAMP(top, 1, SPLIT_MOST_ROWS), &splits);
     if (first != NULL)
         g_strlcpy(splits.why, first->message, sizeof splits.why);
-    if (ok && splits.row_count == 0)
-        ok = orr_fail(error, ORR_ERROR_INPUT, "workload: none of %d splits of %d nodes can run; %s",
-                      splits.space, nodes,
-                      first != NULL
-                          ? first->message
-                          : "none fits in memory: give the trained role more tensor or pipeline ranks");
+    bool ok = splits.row_count > 0;
+    if (!ok)
+        orr_fail(error, ORR_ERROR_INPUT, "workload: none of %d splits of %d nodes can run; %s", splits.space,
+                 nodes,
+                 first != NULL ? first->message
+                               : "none fits in memory: give the trained role more tensor or pipeline ranks");
     if (ok)
         *ret_splits = splits;
     g_clear_error(&first);
-    orr_arena_free(search.arena);
+    search_free(search);
     return ok;
 }

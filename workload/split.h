@@ -8,13 +8,15 @@
 #ifndef ORR_WORKLOAD_SPLIT_H
 #define ORR_WORKLOAD_SPLIT_H
 
+#include "base/units.h"
 #include "workload/workload.h"
 
 enum { SPLIT_MOST_ROWS = 20 };
 
 typedef struct SplitRow {
     int nodes, apart, tensor;     /* apart 0: all GPUs do both in turn */
-    int degree;                   /* row of the tensor degrees */
+    SpecRanks train;              /* of those that have the scenario's layout */
+    int degree, layout;           /* rows of these */
     int train_gpus, rollout_gpus; /* the same ones where they are colocated */
     int64_t step_ps, bound_ps;
     double tokens_per_s, tokens_per_s_per_gpu;
@@ -34,7 +36,8 @@ typedef struct Splits {
 } Splits;
 
 /* The scenario's nodes and those of the role that generates, dealt anew; that role's tensor degree too, in powers of two
- * within a node. `top` rows are proved, at most SPLIT_MOST_ROWS. */
+ * within a node, and tensor, pipeline and context ranks of the roles that have the scenario's layout: one layout for all of
+ * them, its own or powers of two. `top` rows are proved, at most SPLIT_MOST_ROWS. */
 bool splits_search(const Spec *spec, const SpecSource *source, int top, Splits *ret_splits, GError **error);
 
 /* The same on a machine of so many nodes. */
@@ -43,6 +46,12 @@ bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int
 /* Nodes of the whole machine as the scenario has it. */
 int splits_nodes(const Spec *spec);
 
+#define SPLITS_LAYOUT_NOTE                                                                                   \
+    "t, p, c: tensor, pipeline and context ranks (parallel) of the roles that have the scenario's layout"
+
+/* "t2 p1 c1"; returns `text`. */
+char *splits_layout(const SplitRow *row, char text[ORR_TEXT_SIZE]);
+void splits_write_layout(const SplitRow *row, OrrJsonWriter *w);
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out);
 void splits_write_text(const Splits *splits, GString *out);
 /* A split a row, for people or `plain`; the caller frees it. */

@@ -10,6 +10,20 @@ static const char *placement(const SplitRow *row)
     return row->apart > 0 ? "apart" : "colocated";
 }
 
+char *splits_layout(const SplitRow *row, char text[ORR_TEXT_SIZE])
+{
+    g_snprintf(text, ORR_TEXT_SIZE, "t%d p%d c%d", row->train.tensor, row->train.pipeline,
+               row->train.context);
+    return text;
+}
+
+void splits_write_layout(const SplitRow *row, OrrJsonWriter *w)
+{
+    orr_jw_int(w, "train_tensor", row->train.tensor);
+    orr_jw_int(w, "train_pipeline", row->train.pipeline);
+    orr_jw_int(w, "train_context", row->train.context);
+}
+
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out)
 {
     OrrJsonWriter w;
@@ -30,6 +44,7 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
         orr_jw_int(&w, "train_gpus", row->train_gpus);
         orr_jw_int(&w, "rollout_gpus", row->rollout_gpus);
         orr_jw_int(&w, "rollout_tensor", row->tensor);
+        splits_write_layout(row, &w);
         orr_jw_ps(&w, "step_s", row->step_ps);
         orr_jw_ps(&w, "bound_s", row->bound_ps);
         orr_jw_number(&w, "tokens_per_s", row->tokens_per_s);
@@ -44,21 +59,17 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
 
 OrrTable *splits_table(const Splits *splits, bool plain)
 {
-    static const char *const headers[] = {"placement",      "train_gpus", "rollout_gpus",
-                                          "rollout_tensor", "step_s",     "tokens_per_s_per_gpu",
-                                          "bound_by"},
-                             *const words[] = {"placement",
-                                               "GPUs that train",
-                                               "GPUs that generate",
-                                               "tensor ranks there",
-                                               "step",
-                                               "tokens/s/GPU",
-                                               "bound by"};
+    static const char
+        *const headers[] = {"placement",      "train_gpus", "train_layout",         "rollout_gpus",
+                            "rollout_tensor", "step_s",     "tokens_per_s_per_gpu", "bound_by"},
+               *const words[] = {"placement", "GPUs that train", "as",      "generate", "tensor ranks there",
+                                 "step",      "tokens/s/GPU",    "bound by"};
     OrrTable *table = orr_table_new(plain ? headers : words, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < splits->row_count; i++) {
         const SplitRow *row = &splits->row[i];
         char step[ORR_TEXT_SIZE], train[ORR_TEXT_SIZE], rollout[ORR_TEXT_SIZE], tensor[ORR_TEXT_SIZE],
-            rate[ORR_TEXT_SIZE];
+            rate[ORR_TEXT_SIZE], layout[ORR_TEXT_SIZE];
+        splits_layout(row, layout);
         g_snprintf(train, sizeof train, "%d", row->train_gpus);
         g_snprintf(rollout, sizeof rollout, "%d", row->rollout_gpus);
         g_snprintf(tensor, sizeof tensor, "%d", row->tensor);
@@ -67,7 +78,8 @@ OrrTable *splits_table(const Splits *splits, bool plain)
             g_snprintf(step, sizeof step, "%.12f", (double)row->step_ps * 1e-12);
         else
             orr_text_seconds(step, (double)row->step_ps * 1e-12);
-        const char *const cells[] = {placement(row), train, rollout, tensor, step, rate, row->bound_by};
+        const char *const cells[] = {placement(row), train, layout, rollout,
+                                     tensor,         step,  rate,   row->bound_by};
         orr_table_row(table, cells);
     }
     return table;
@@ -86,6 +98,7 @@ void splits_write_text(const Splits *splits, GString *out)
     g_string_append_c(out, '\n');
     OrrTable *table = splits_table(splits, false);
     report_page_table(table, out, 2);
+    g_string_append(out, "\n  " SPLITS_LAYOUT_NOTE "\n");
     orr_table_free(table);
 }
 

@@ -62,11 +62,21 @@ typedef struct Workload {
     double days, usd, gpu_hours; /* of workload.steps; 0: not given */
 } Workload;
 
+/* Phases and memory as a split has asked them, before its loop was run. */
+typedef struct WorkloadKept {
+    bool known, refused; /* refused: a phase that computes cannot run */
+    WorkloadPhase phase[SPEC_MOST_PHASES];
+    WorkloadRole role[SPEC_MOST_ROLES];
+    double busiest_frac;
+} WorkloadKept;
+
 /* Other nodes for the scenario's part and for the role that generates than the scenario says. */
 typedef struct WorkloadSplit {
-    const Spec *const *roles; /* [role_count] as they are loaded: workload_roles_at() */
-    int nodes;                /* of the scenario's part */
-    int apart;                /* of the role that generates; 0: it shares the scenario's */
+    const Spec *const *roles;           /* [role_count] as they are loaded: workload_roles() */
+    int nodes;                          /* of the scenario's part */
+    int apart;                          /* of the role that generates; 0: it shares the scenario's */
+    const struct RolloutAnswer *answer; /* of the role that generates, where it is known; may be NULL */
+    WorkloadKept *kept; /* of splits with the same layouts and nodes of the scenario's part; may be NULL */
 } WorkloadSplit;
 
 typedef struct WorkloadAsk {
@@ -74,16 +84,16 @@ typedef struct WorkloadAsk {
     const WorkloadSplit *split; /* NULL: as the scenario says */
 } WorkloadAsk;
 
-/* All roles as scenarios, in `arena`: [role_count]; NULL with an error. */
-const Spec **workload_roles(const Spec *spec, const SpecSource *source, OrrArena *arena, GError **error);
-/* `roles` with that many tensor ranks where answers are written; NULL with an error where that layout cannot be. */
-const Spec **workload_roles_at(const Spec *spec, const SpecSource *source, const Spec *const *roles,
-                               int tensor, OrrArena *arena, GError **error);
+/* A role as a scenario, in `arena`, with `ranks` in place of its own; what it points to is held by `source`. NULL with an error. */
+const Spec *workload_load_role(const Spec *spec, const SpecSource *source, int row, SpecRanks ranks,
+                               OrrArena *arena, GError **error);
+/* All roles: [role_count]; `ranks` are of those that have the scenario's layout, and its nodes. NULL with an error. */
+const Spec **workload_roles(const Spec *spec, const SpecSource *source, SpecRanks ranks, OrrArena *arena,
+                            GError **error);
+/* A role on so many nodes, with as many replicas as they hold; false with an error where its layout does not divide them. */
+bool workload_resize(const Spec *role, int nodes, Spec *ret_role, const char *name, GError **error);
 /* Row of the role that generates; -1: none does. */
 int workload_generator(const SpecWorkload *workload);
-/* Of the phases that generate, with this split; 0 with an error where it has no room. Below any step of it. */
-int64_t workload_generation_ps(const Spec *spec, const WorkloadSplit *split, GError **error);
-
 /* `spec` with spec->workload.given and complete, and what it was loaded with. Results live in `arena`. */
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
                   Workload *ret_workload, GError **error);
