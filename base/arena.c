@@ -15,14 +15,15 @@
 #endif
 
 #define ARENA_ALIGN      16u
-#define ARENA_FIRST_SIZE ((size_t)64 * 1024)
+#define ARENA_FIRST_SIZE ((size_t)4 * 1024)
 #define ARENA_LAST_SIZE  ((size_t)64 * 1024 * 1024)
 #define LARGE_PAGE       ((uintptr_t)2 * 1024 * 1024)
 
+/* calloc's alignment is that of max_align_t, and so is that of what lies behind this. */
 typedef struct ArenaBlock {
     struct ArenaBlock *previous;
-    unsigned char *bytes; /* aligned to ARENA_ALIGN: calloc's alignment is that of max_align_t */
     size_t size, used;
+    _Alignas(ARENA_ALIGN) unsigned char bytes[];
 } ArenaBlock;
 
 struct OrrArena {
@@ -42,8 +43,7 @@ static void free_blocks(ArenaBlock *block)
 {
     while (block != NULL) {
         ArenaBlock *previous = block->previous;
-        free(block->bytes);
-        g_free(block);
+        free(block);
         block = previous;
     }
 }
@@ -84,10 +84,8 @@ static void ask_for_large_pages(unsigned char *bytes, size_t size)
 
 static ArenaBlock *arena_block_new(size_t size)
 {
-    ArenaBlock *block = g_new0(ArenaBlock, 1);
-    block->bytes = calloc(1, size);
-    if (block->bytes ==
-        NULL) { /* nothing above could go on: the sentence that GLib's own allocator would not say */
+    ArenaBlock *block = calloc(1, sizeof *block + size);
+    if (block == NULL) { /* nothing above could go on: the sentence that GLib's own allocator would not say */
         g_printerr("orrery: out of memory: the system refused %" G_GSIZE_FORMAT " bytes\n", size);
         exit(EXIT_FAILURE);
     }
@@ -138,6 +136,21 @@ void *orr_arena_alloc(OrrArena *arena, size_t size)
     grow(arena);
     arena->top->used = bytes;
     return arena->top->bytes;
+}
+
+void orr_arena_adopt(OrrArena *arena, OrrArena *other)
+{
+    ArenaBlock *last = other->top;
+    if (last != NULL && arena->top != NULL) {
+        while (last->previous != NULL)
+            last = last->previous;
+        last->previous = arena->top->previous;
+        arena->top->previous = other->top;
+    } else if (last != NULL) {
+        arena->top = last;
+    }
+    arena->used_bytes += other->used_bytes;
+    g_free(other);
 }
 
 char *orr_arena_strdup(OrrArena *arena, const char *text)

@@ -244,9 +244,10 @@ GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
         io_error(error, path, "cannot read", errno);
         return NULL;
     }
-    reading.begun = standard || fstat(reading.fd, &info) != 0 || !S_ISFIFO(info.st_mode);
+    const bool known = !standard && fstat(reading.fd, &info) == 0;
+    reading.begun = !known || !S_ISFIFO(info.st_mode);
     (void)lseek(reading.fd, 0, SEEK_SET); /* from its beginning, where it can be read again */
-    GString *text = g_string_new(NULL);
+    GString *text = g_string_sized_new(known ? MIN((gsize)info.st_size + 1, most_bytes) : 0);
     const bool ok = read_all(&reading, most_bytes, text, error);
     if (!standard)
         close(reading.fd);

@@ -114,6 +114,28 @@ void orr_jw_text(OrrJsonWriter *w, const char *key, const char *value)
     append_quoted(w->text, value);
 }
 
+/* A decimal of few digits behind its point, as %.15g writes it: an exact integer over an exact power of ten rounds once, as
+ * reading it back does (see number_value() of json_parse.c). False: none. */
+static bool append_decimal(GString *out, double value)
+{
+    enum { MOST_BEHIND = 9 };
+    const double size = fabs(value);
+    if (!(size >= 1e-4 && size < 1e6))
+        return false;
+    double power = 1;
+    for (int behind = 1; behind <= MOST_BEHIND; behind++) {
+        power *= 10;
+        const double scaled = round(size * power);
+        if (!(scaled / power < size) && !(scaled / power > size)) {
+            const uint64_t all = (uint64_t)scaled, one = (uint64_t)power;
+            g_string_append_printf(out, "%s%" G_GUINT64_FORMAT ".%0*" G_GUINT64_FORMAT, value < 0 ? "-" : "",
+                                   (guint64)(all / one), behind, (guint64)(all % one));
+            return true;
+        }
+    }
+    return false;
+}
+
 void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
 {
     static const char *const formats[] = {"%.15g", "%.16g", "%.17g"};
@@ -122,10 +144,13 @@ void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
         return;
     }
     const bool whole = !(value < trunc(value)) && !(value > trunc(value));
-    if (whole && fabs(value) < 1e15 && !signbit(value)) { /* as %.15g writes it */
+    if (whole && fabs(value) < 1e15 && (value < 0 || !signbit(value))) { /* as %.15g writes it */
         orr_jw_int(w, key, (int64_t)value);
         return;
     }
+    before_value(w, key);
+    if (append_decimal(w->text, value))
+        return;
     char number[40];
     for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
         g_ascii_formatd(number, sizeof number, formats[i], value);
@@ -133,7 +158,6 @@ void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
         if (!(back < value) && !(back > value))
             break;
     }
-    before_value(w, key);
     g_string_append(w->text, number);
 }
 

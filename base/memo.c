@@ -16,21 +16,41 @@ static uint64_t hash_of(const void *key, size_t bytes)
     return hash;
 }
 
+/* Answers lie one behind the other, in the order of their questions: few touch few pages. */
+typedef struct MemoTable {
+    uint32_t count, room;
+    char *kept;        /* key and answer each */
+    uint32_t places[]; /* 0: free, else one more than the number of what lies there */
+} MemoTable;
+
+void orr_memo_free(void *data)
+{
+    MemoTable *table = data;
+    g_free(table->kept);
+    g_free(table);
+}
+
 void *orr_memo_place(OrrMemo *memo, const void *key, bool *ret_known)
 {
-    /* each place: 1 if it is taken, the key, the answer */
-    const size_t place_bytes = sizeof(uint64_t) + memo->key_bytes + memo->answer_bytes;
-    char *table = g_private_get(&memo->of_thread);
+    enum { FEW = 64 };
+    const size_t bytes = memo->key_bytes + memo->answer_bytes;
+    MemoTable *table = g_private_get(&memo->of_thread);
     if (table == NULL) {
-        table = g_malloc0_n(memo->places, place_bytes);
+        table = g_malloc0(sizeof *table + memo->places * sizeof table->places[0]);
         g_private_set(&memo->of_thread, table);
     }
-    char *place = table + (hash_of(key, memo->key_bytes) & (memo->places - 1)) * place_bytes;
-    uint64_t *taken = (uint64_t *)(void *)place;
-    char *kept = place + sizeof *taken, *answer = kept + memo->key_bytes;
-    *ret_known = *taken != 0 && memcmp(kept, key, memo->key_bytes) == 0;
+    uint32_t *place = &table->places[hash_of(key, memo->key_bytes) & (memo->places - 1)];
+    const bool taken = *place != 0;
+    if (!taken) {
+        if (table->count == table->room) {
+            table->room = MAX(FEW, 2 * table->room);
+            table->kept = g_realloc_n(table->kept, table->room, bytes);
+        }
+        *place = ++table->count;
+    }
+    char *kept = table->kept + (*place - 1) * bytes, *answer = kept + memo->key_bytes;
+    *ret_known = taken && memcmp(kept, key, memo->key_bytes) == 0;
     if (!*ret_known) {
-        *taken = 1;
         memcpy(kept, key, memo->key_bytes);
         memset(answer, 0, memo->answer_bytes);
     }

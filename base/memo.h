@@ -18,9 +18,11 @@ typedef struct OrrMemo {
 
 #define ORR_MEMO(Key, Answer, count)                                                                         \
     {                                                                                                        \
-        .of_thread = G_PRIVATE_INIT(g_free), .key_bytes = sizeof(Key), .answer_bytes = sizeof(Answer),       \
-        .places = (count)                                                                                    \
+        .of_thread = G_PRIVATE_INIT(orr_memo_free), .key_bytes = sizeof(Key),                                \
+        .answer_bytes = sizeof(Answer), .places = (count)                                                    \
     }
+
+void orr_memo_free(void *data); /* a thread's table */
 
 /* Where the answer to `key` is; if not `ret_known` it is all zero, and the caller puts it there before anything else is asked.
  * Keys are compared byte by byte: padding that differs costs a miss, nothing else. */

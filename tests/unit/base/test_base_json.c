@@ -1,5 +1,6 @@
 /* The JSON door: what is read exactly, what is refused and how it is said, what is written. */
 #include <float.h>
+#include <glib/gstdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,84 @@ static void test_file(void)
     g_clear_error(&error);
 }
 
+typedef struct Rows {
+    GString *seen;
+    int most;
+} Rows;
+
+static bool each_row(void *data, const char *key, int index, const OrrJson *item, GError **error)
+{
+    Rows *rows = data;
+    g_autofree char *shown = orr_json_dump(item);
+    g_string_append_printf(rows->seen, "%s %d %s;", key, index, shown);
+    return index < rows->most || orr_fail(error, ORR_ERROR_INPUT, "enough");
+}
+
+/* Entries of lists of the root go to who asks, once each, and leave the lists empty; all else is the tree. */
+static void test_rows(void)
+{
+    static const char text[] = "{\"a\": [[1, \"x\\ny\"], {\"b\": [2, 3]}], \"c\": {\"d\": [4]}, \"e\": []}";
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "orrery-test-rows.json", NULL);
+    g_autoptr(GString) seen = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    Rows rows = {seen, 5};
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    OrrJsonDoc *doc = orr_json_read_rows(path, each_row, &rows, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(seen->str, ==, "a 0 [1,\"x\\ny\"];a 1 {\"b\":[2,3]};");
+    g_autofree char *left = orr_json_dump(orr_json_root(doc));
+    g_assert_cmpstr(left, ==, "{\"a\":[],\"c\":{\"d\":[4]},\"e\":[]}");
+    orr_json_free(doc);
+    rows.most = 0;
+    g_assert_null(orr_json_read_rows(path, each_row, &rows, &error));
+    g_assert_cmpstr(error->message, ==, "enough");
+    g_assert_cmpint(g_remove(path), ==, 0);
+}
+
+/* What is taken from another document lives on in this one, also where both grow afterwards. */
+static void test_taken(void)
+{
+    OrrJsonDoc *doc = parse("{\"a\": {\"b\": 1}}");
+    for (int i = 0; i < 200; i++) {
+        g_autofree char *text = g_strdup_printf("{\"long text of number\": \"%0*d\"}", 20 * i, i);
+        g_autofree char *path = g_strdup_printf("a.k%d", i);
+        orr_json_take(doc, path, parse(text));
+        g_assert_true(orr_json_set(doc, "a.b", text, NULL));
+    }
+    const OrrJson *a = orr_json_member(orr_json_root(doc), "a");
+    g_assert_cmpint(orr_json_count(a), ==, 201);
+    const OrrJson *text = orr_json_member(orr_json_member(a, "k150"), "long text of number");
+    g_assert_cmpint(atoi(orr_json_text(text)), ==, 150);
+    g_assert_cmpuint(strlen(orr_json_text(text)), ==, 3000);
+    orr_json_remove(doc, "a");
+    g_assert_true(orr_json_set(doc, "c", "2", NULL));
+    g_autofree char *left = orr_json_dump(orr_json_root(doc));
+    g_assert_cmpstr(left, ==, "{\"c\":2}");
+    orr_json_free(doc);
+}
+
+/* Decimals are written as the shortest of %.15g to %.17g that reads back. */
+static void test_decimals(void)
+{
+    for (int i = 0; i < 200000; i++) {
+        const int behind = g_test_rand_int_range(0, 12);
+        const double value = g_test_rand_int_range(-2000000, 2000000) / pow(10, behind) +
+                             (i % 3 == 0 ? g_test_rand_double_range(0, 1) : 0);
+        char expected[40];
+        g_autoptr(GString) out = g_string_new(NULL);
+        OrrJsonWriter w;
+        for (int digits = 15; digits <= 17; digits++) {
+            g_snprintf(expected, sizeof expected, "%.*g", digits, value);
+            const double back = g_ascii_strtod(expected, NULL);
+            if (!(back < value) && !(back > value))
+                break;
+        }
+        orr_jw_init(&w, out, true);
+        orr_jw_number(&w, NULL, value);
+        g_assert_cmpstr(out->str, ==, expected);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -344,5 +423,8 @@ int main(int argc, char **argv)
     g_test_add_func("/base/json/keys-twice", test_keys_twice);
     g_test_add_func("/base/json/bad-bytes", test_bad_bytes_anywhere);
     g_test_add_func("/base/json/file", test_file);
+    g_test_add_func("/base/json/rows", test_rows);
+    g_test_add_func("/base/json/taken", test_taken);
+    g_test_add_func("/base/json/decimals", test_decimals);
     return g_test_run();
 }
