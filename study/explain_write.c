@@ -53,7 +53,8 @@ static void write_binds(const Explanation *explanation, int *number, GString *ou
                  "resource.",
                  others->str);
     else if (others->len > 0)
-        sentence(out, number, "Then come %s. The rest cannot be put down to a single resource.", others->str);
+        sentence(out, number, "Then come%s %s. The rest cannot be put down to a single resource.",
+                 strchr(others->str, ',') == NULL ? "s" : "", others->str);
     else
         sentence(out, number, "Nothing else carries 1 %% of the step.");
 }

@@ -70,6 +70,22 @@ static void test_changes_run(void)
     }
 }
 
+/* A kernel written for the tensor cores of Hopper is nothing to change to on other GPUs. */
+static void test_kernels_of_other_gpus(void)
+{
+    static const char *const others[] = {"rtx-4090-24gb", "l40s-pcie", "rtx-pro-6000-pcie", "dgx-spark-gb10",
+                                         "rtx-5090-32gb", "l4-24gb",   "a100-sxm4-80gb"};
+    g_autofree char *path = cli_source("scenarios/examples/gpt2-xl-1gpu.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_autofree char *set = g_strconcat("cluster.accelerator=", others[i], NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json", "--set", set, "--set",
+                                             "training.precision=bf16"));
+        cli_assert_done(&run, others[i]);
+        g_assert_null(strstr(run.out, "execution.attention=flash3"));
+        cli_run_clear(&run);
+    }
+}
+
 /* Fields that belong together change together; changes of one cause are told in one sentence; what has room on the GPU leaves it
  * last. */
 static void test_changes_together(void)
@@ -356,6 +372,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/explain/changes-run", test_changes_run);
+    g_test_add_func("/cli/explain/kernels-of-other-gpus", test_kernels_of_other_gpus);
     g_test_add_func("/cli/explain/changes-together", test_changes_together);
     g_test_add_func("/explain/changes-are-offered", test_changes_are_offered);
     g_test_add_func("/explain/binds", test_binds);
