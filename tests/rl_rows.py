@@ -21,7 +21,8 @@ ASSUMED = {
                  "deviation 0.6 cut at the limit",
     "dschat": "as many sequences a GPU as fit, of at most 1,024 in all (BenckmarkSetting.md), no fewer than scripts or a log have: so many are answered and trained on at "
               "once, and a step is as many of these as make 1,024; ZeRO-3 (1.3B: 2); adapters and tensor ranks of generation "
-              "where the scripts have them; 256 tokens of prompt and answer",
+              "where the scripts have them; 256 tokens of prompt and answer; recomputation of whole layers, as most scripts have it (1.3B: the "
+              "one of single_gpu), without which larger batches do not fit",
 }
 # AsyncLLM.from_engine_args runs with SchedulerConfig's own defaults, LLM with those of its class: NVIDIA-NeMo/RL pull request 4221
 ASYNC_ENGINE = {"max_sequences": 128, "prefill_tokens": 2048}
@@ -36,6 +37,10 @@ OPT = {"1.3B": (24, 2048, 32, 8192), "6.7B": (32, 4096, 32, 16384), "13B": (40, 
        "350M": (24, 1024, 16, 4096)}
 # least sequences a GPU and tensor ranks of generation, of step3_rlhf_finetuning/training_scripts; 1.3B: its log; 175B: as 66B
 BATCH = {"1.3B": (8, 1), "6.7B": (4, 1), "13B": (16, 2), "30B": (4, 1), "66B": (4, 8), "175B": (4, 8)}
+# Transformers' models of April 2023, before SDPA; log-probabilities of fp16 logits without their last token (ppo_trainer.py,
+# gather_log_probs); 30 million live and prefetched parameters (ds_utils.py) are fewer than a product of 6.7B has
+DSCHAT_TRAINING = {"preset": "transformers-deepspeed", "loss": {"kernel": "unfused-shifted-16bit"},
+                   "data_parallel": {"prefetch_units": 0}}
 # rl.json divides hours by the README's 131.9k queries; the settings' page has 264,292 samples, whose 512 tokens make the 135,317,504
 # of both pages (67.5 M of either kind are 264k times 256)
 DSCHAT_QUERIES = 131.9e3 / 264292
@@ -151,13 +156,13 @@ def dschat(row, batch=1):
     if size not in OPT:
         return None
     tensor = BATCH[size][1]
-    training = {"sequence_length": 512, "micro_batch": batch, "precision": "fp16", "recompute": "none" if size == "1.3B" else "full"}
+    training = {"sequence_length": 512, "micro_batch": batch, "precision": "fp16", "recompute": "full"}
     if size in ADAPTERS:
         training.update({"task": "lora", "adapter": {"rank": 128}})
     return {
         "schema": 1, "name": row["id"], "model": opt(size), "cluster": cluster(row, row["gpus"]),
         "training": training, "parallel": {"zero": 2 if size == "1.3B" else 3},
-        "execution": {"framework": "deepspeed"},
+        "execution": {"framework": DSCHAT_TRAINING, "attention": "unfused"},
         "workload": {"preset": "ppo",
                      "keeps_outputs": True,  # output.logits and past_key_values of actor and reference: generate_experience
                      "generation": {"prompts": min(1024, batch * row["gpus"]), "prompt_tokens": 256, "answer_tokens": {"mean": 256},

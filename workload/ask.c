@@ -202,13 +202,14 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     return true;
 }
 
+/* Beside what forwards have returned: a layer at work, or one more copy of the logits for log-softmax. */
 static void keep_outputs(const Asking *asking, const Spec *spec, double tokens, WorkloadRole *own)
 {
     const double logits = workload_logits_bytes(spec, tokens);
     WorkloadPart *part = &asking->workload->part[own->part];
     part->output_bytes += logits > 0 ? logits + workload_cache_bytes(spec, tokens) : 0;
     own->scoring_bytes =
-        spec_context_bytes(spec) + part->output_bytes + logits; /* log-softmax makes one more */
+        spec_context_bytes(spec) + part->output_bytes + fmax(logits, workload_layer_bytes(spec));
     own->capacity_bytes = spec->cluster.accelerator.memory_bytes;
 }
 

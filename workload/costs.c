@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "costmodel/activations.h"
 #include "costmodel/collective.h"
 #include "costmodel/params.h"
 #include "sim/picoseconds.h"
@@ -173,6 +174,20 @@ double workload_cache_bytes(const Spec *spec, double tokens)
     const SpecParallel *parallel = &spec->parallel;
     const double ranks = MAX(1, parallel->context * parallel->tensor * parallel->pipeline);
     return 2 * tokens * model->layers * model->kv_heads * (cost_qk_dim(model) + cost_v_dim(model)) / ranks;
+}
+
+double workload_layer_bytes(const Spec *spec)
+{
+    Spec plain = *spec;
+    CostShape shape;
+    double most = 0;
+    plain.training.recompute = (SpecRecompute){.mode = SPEC_RECOMPUTE_NONE};
+    cost_shape_init(&shape, &plain);
+    for (int i = 0; i < spec->model.layers; i++) {
+        const CostActivations layer = cost_layer_activations(&shape, i, i);
+        most = fmax(most, layer.kept_bytes + layer.forward_temp_bytes);
+    }
+    return most;
 }
 
 #define FRESH_BYTES_PER_S 2.2e9

@@ -27,6 +27,8 @@ double workload_held_bytes(const Spec *spec);
  * Source: [DSChatTrace] ppo_trainer.py, generate_experience; use_cache of Transformers' models is true unless said otherwise */
 double workload_logits_bytes(const Spec *spec, double tokens);
 double workload_cache_bytes(const Spec *spec, double tokens);
+/* Activations of the largest layer of a micro-batch, as a backward would find them: no less than a forward alone holds. */
+double workload_layer_bytes(const Spec *spec);
 
 /* Weights of `from`, spread over its GPUs, to the GPUs of `to`. `same`: both are on the same GPUs.
  * Colocated: every tensor is gathered whole from all that hold a part, and each GPU keeps its shard of it. Apart by
