@@ -177,7 +177,8 @@ const CliCommand cli_command_jobs = {
     .usage = "[TRACE.json|LOG.csv]",
     .summary = "many jobs on one cluster: policies side by side",
     .help = "Runs a trace of jobs on one cluster under each policy. fifo: in order; first-fit: what "
-            "fits first; packing: several jobs on a GPU; fastest: each where it is fastest; "
+            "fits first; backfill: behind the first that waits, who does not delay it; packing: several jobs "
+            "on a GPU; fastest: each where it is fastest; "
             "adaptive: sizes that follow what is free. gavel: rounds in which "
             "whose work is farthest behind goes first. lucid: packing, the shortest first. pollux: sizes "
             "that keep speed-ups even; sia: kinds of GPU as well. gandiva-fair: equal tickets for users, who "

@@ -24,6 +24,7 @@ typedef struct JobsPool {
 
 typedef struct Job {
     char *name;
+    double start_s;          /* GPUs are reserved from then on; 0: it starts when it can */
     double arrive_s, work_s; /* work_s: on `gpus` GPUs of pool 0 */
     int gpus, least,
         most; /* asked for; between which an adaptive policy may go, in powers of 2 times `least` */
@@ -48,6 +49,7 @@ void jobs_trace_clear(JobsTrace *trace);
 typedef enum {
     JOBS_FIFO,      /* in order of arrival, nobody passes */
     JOBS_FIRST_FIT, /* in order of arrival, what fits starts, in the first pool that has room */
+    JOBS_BACKFILL,  /* in order of arrival; behind the first that waits, who does not delay it may start */
     JOBS_PACKING,   /* first fit, several jobs on one GPU by their shares */
     JOBS_FASTEST,   /* first fit in the pool where the job is fastest, of those with room */
     JOBS_ADAPTIVE,  /* first fit at the least size; free GPUs go where they gain most */

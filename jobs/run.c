@@ -3,28 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/floor.h"
-#include "jobs/jobs.h"
+#include "jobs/run_internal.h"
 
 #define ROUND_S       360.0 /* Source: [Gavel2020]: rounds of six minutes */
 #define ROUND_OF_NEXT 0.01  /* of the time to the next end, where that is longer: the events stay few */
 
-/* Whose turn it is. */
-typedef enum { ORDER_STRICT, ORDER_ARRIVAL, ORDER_SHORTEST, ORDER_FAIR, ORDER_TICKETS } Order;
-
-/* What each does of what its paper describes: docs/JOBS.md. */
-typedef struct Policy {
-    const char *name;
-    Order order;
-    bool packs, by_speed;
-    double power; /* sizes make the sum of (pace over the asked one)^power / power largest; 0: as asked */
-    bool moves;   /* jobs that run may change the kind of GPU */
-    bool places;  /* on GPUs of nodes (jobs/floor.h) */
-} Policy;
-
 static const Policy policies[JOBS_POLICIES] = {
     [JOBS_FIFO] = {"fifo", .order = ORDER_STRICT},
     [JOBS_FIRST_FIT] = {"first-fit", .order = ORDER_ARRIVAL},
+    [JOBS_BACKFILL] = {"backfill", .order = ORDER_ARRIVAL, .backfills = true},
     [JOBS_PACKING] = {"packing", .order = ORDER_ARRIVAL, .packs = true},
     [JOBS_FASTEST] = {"fastest", .order = ORDER_ARRIVAL, .by_speed = true},
     [JOBS_ADAPTIVE] = {"adaptive", .order = ORDER_ARRIVAL, .by_speed = true, .power = 1},
@@ -41,39 +28,6 @@ const char *jobs_policy_name(JobsPolicy policy)
     return policies[policy].name;
 }
 
-typedef struct Running {
-    int job, pool, gpus;
-    double left_s, pace; /* of work; work a second */
-} Running;
-
-typedef struct Cluster {
-    const JobsTrace *trace;
-    const Policy *policy;
-    double patience_s, now_s;
-    double round_s;          /* when those that run may next be stopped for others */
-    double room[JOBS_KINDS]; /* GPUs free; of packed ones parts */
-    GArray *running;         /* Running */
-    GArray *queue;           /* int: jobs that have come, by arrival */
-    JobsRun *runs;
-    double *turns;            /* [jobs]: by which the queue is sorted */
-    double *charged;          /* [users]: GPU-seconds that they had, by price; below 0: not yet there */
-    double *of_user;          /* [users]: zero but while it is used */
-    double price[JOBS_KINDS]; /* of a GPU-second */
-    JobsFloor *floor;         /* NULL: nobody looks where in a pool */
-    GArray *moments;          /* JobsMoment; NULL: nobody looks */
-} Cluster;
-
-static const Job *job_at(const Cluster *c, int index)
-{
-    return &g_array_index(c->trace->jobs, Job, (guint)index);
-}
-
-/* GPUs that `gpus` of the job take from a pool. */
-static double taken(const Cluster *c, const Job *job, int gpus)
-{
-    return c->policy->packs ? gpus * job->share : gpus;
-}
-
 static double gain(const Job *job, int gpus)
 {
     int step = 0;
@@ -87,7 +41,8 @@ static int choose_pool(const Cluster *c, const Job *job, int gpus)
 {
     int best = -1;
     for (int p = 0; p < c->trace->pool_count; p++) {
-        if (!(job->speed[p] > 0) || taken(c, job, gpus) > c->room[p] + 1e-9)
+        if (!(job->speed[p] > 0) || jobs_taken(c, job, gpus) > c->room[p] + 1e-9 ||
+            !jobs_claims_allow(c, job, p, jobs_taken(c, job, gpus), job->work_s / job->speed[p]))
             continue;
         if (best < 0 || (c->policy->by_speed && job->speed[p] > job->speed[best]) ||
             (c->policy->order == ORDER_TICKETS &&
@@ -109,11 +64,17 @@ static bool start(Cluster *c, int index)
     const int gpus = c->policy->power != 0 ? job->least : job->gpus;
     JobsRun *own = &c->runs[index];
     const int pool = c->floor != NULL ? jobs_floor_take(c->floor, index) : choose_pool(c, job, gpus);
+    if (pool >= 0 && c->floor != NULL &&
+        !jobs_claims_allow(c, job, pool, jobs_taken(c, job, gpus), job->work_s / job->speed[pool])) {
+        jobs_floor_leave(c->floor, index);
+        return false;
+    }
     if (pool < 0)
         return false;
     Running running = {.job = index, .pool = pool, .gpus = gpus, .left_s = job->work_s - own->done_s};
-    c->room[pool] -= taken(c, job, gpus);
+    c->room[pool] -= jobs_taken(c, job, gpus);
     set_pace(c, &running);
+    jobs_claims_start(c, pool, jobs_taken(c, job, gpus), running.left_s / running.pace);
     g_array_append_val(c->running, running);
     if (!(own->gpu_s > 0))
         own->start_s = c->now_s;
@@ -211,10 +172,26 @@ static int by_index(gconstpointer a, gconstpointer b, gpointer unused)
     return *(const int *)a - *(const int *)b;
 }
 
+/* Reservations whose time has come, before all others. */
+static void start_reserved(Cluster *c)
+{
+    g_array_set_size(c->claims, 0);
+    for (guint i = 0; i < c->queue->len;) {
+        const int index = g_array_index(c->queue, int, i);
+        if (job_at(c, index)->start_s > 0 && !jobs_is_early(c, index) && start(c, index))
+            g_array_remove_index(c->queue, i);
+        else
+            i++;
+    }
+    jobs_claim_reserved(c);
+}
+
 /* Jobs of the queue that fit, in order; behind one that has waited too long nobody passes. */
 static void start_all(Cluster *c)
 {
     const Order order = c->policy->order;
+    bool first = c->policy->backfills;
+    start_reserved(c);
     const bool by_arrival = order == ORDER_STRICT || order == ORDER_ARRIVAL;
     if (order == ORDER_TICKETS) {
         set_prices(c);
@@ -227,11 +204,20 @@ static void start_all(Cluster *c)
         g_array_sort_with_data(c->queue, by_turn, c);
     for (guint i = 0; i < c->queue->len;) {
         const int index = g_array_index(c->queue, int, i);
+        if (job_at(c, index)->start_s > 0) {
+            i++;
+            continue;
+        }
         if (start(c, index)) {
             g_array_remove_index(c->queue, i);
             continue;
         }
-        if (order == ORDER_STRICT || (by_arrival && c->now_s - job_at(c, index)->arrive_s > c->patience_s))
+        if (c->policy->backfills) {
+            if (first)
+                jobs_claim_first(c, job_at(c, index));
+            first = false;
+        } else if (order == ORDER_STRICT ||
+                   (by_arrival && c->now_s - job_at(c, index)->arrive_s > c->patience_s))
             return;
         i++;
     }
@@ -242,7 +228,7 @@ static void stop_all(Cluster *c)
 {
     for (guint i = 0; i < c->running->len; i++) {
         const Running *running = &g_array_index(c->running, Running, i);
-        c->room[running->pool] += taken(c, job_at(c, running->job), running->gpus);
+        c->room[running->pool] += jobs_taken(c, job_at(c, running->job), running->gpus);
         c->runs[running->job].queued_s = c->now_s;
         g_array_append_val(c->queue, running->job);
     }
@@ -292,6 +278,7 @@ static void move_all(Cluster *c)
         running->pool = pools[i];
         c->runs[running->job].pool = pools[i];
     }
+    jobs_claim_reserved(c);
 }
 
 /* What doubling a job gains of the policy's sum for a GPU. */
@@ -299,7 +286,8 @@ static double worth(const Cluster *c, const Running *running)
 {
     const Job *job = job_at(c, running->job);
     const double power = c->policy->power, speed = c->policy->moves ? job->speed[running->pool] : 1;
-    if (2 * running->gpus > job->most || running->gpus > c->room[running->pool])
+    if (2 * running->gpus > job->most || running->gpus > c->room[running->pool] ||
+        !jobs_claims_allow(c, job, running->pool, running->gpus, INFINITY))
         return 0;
     return (pow(speed * gain(job, 2 * running->gpus), power) - pow(speed * gain(job, running->gpus), power)) /
            power / running->gpus;
@@ -330,6 +318,7 @@ static void adapt(Cluster *c)
         if (best == NULL)
             break;
         c->room[best->pool] -= best->gpus;
+        jobs_claims_start(c, best->pool, best->gpus, INFINITY);
         best->gpus *= 2;
     }
     for (guint i = 0; i < c->running->len; i++)
@@ -343,7 +332,7 @@ static void pass(Cluster *c, double seconds)
         JobsRun *run = &c->runs[running->job];
         running->left_s -= seconds * running->pace;
         run->done_s += seconds * running->pace;
-        run->gpu_s += seconds * taken(c, job_at(c, running->job), running->gpus);
+        run->gpu_s += seconds * jobs_taken(c, job_at(c, running->job), running->gpus);
         c->charged[job_at(c, running->job)->user] += seconds * running->gpus * c->price[running->pool];
     }
     c->now_s += seconds;
@@ -359,7 +348,7 @@ static void end_all(Cluster *c)
             i++;
             continue;
         }
-        c->room[running.pool] += taken(c, job, running.gpus);
+        c->room[running.pool] += jobs_taken(c, job, running.gpus);
         if (c->floor != NULL)
             jobs_floor_leave(c->floor, running.job);
         c->runs[running.job].end_s = c->now_s;
@@ -390,17 +379,17 @@ static void note_moment(const Cluster *c)
 static void live(Cluster *c)
 {
     const guint count = c->trace->jobs->len;
-    for (guint come = 0; come < count || c->running->len > 0;) {
+    for (guint come = 0; come < count || c->running->len + c->queue->len > 0;) {
         const double end_s = fmax(0, next_end_s(c));
         const double arrival_s = come < count ? job_at(c, (int)come)->arrive_s - c->now_s : INFINITY;
         const bool rounds = c->policy->order == ORDER_FAIR || c->policy->order == ORDER_TICKETS;
         const double stop_s =
             rounds && c->queue->len > 0 ? fmax(c->round_s - c->now_s, ROUND_OF_NEXT * end_s) : INFINITY;
-        pass(c, fmin(fmin(end_s, arrival_s), stop_s));
+        pass(c, fmin(fmin(end_s, arrival_s), fmin(stop_s, jobs_next_reserved_s(c))));
         end_all(c);
         for (; come < count && job_at(c, (int)come)->arrive_s <= c->now_s; come++) {
             const int index = (int)come;
-            c->runs[index].queued_s = job_at(c, index)->arrive_s;
+            c->runs[index].queued_s = fmax(job_at(c, index)->arrive_s, job_at(c, index)->start_s);
             g_array_append_val(c->queue, index);
         }
         if (rounds && c->queue->len > 0 && c->now_s >= c->round_s) {
@@ -412,7 +401,8 @@ static void live(Cluster *c)
         else
             start_all(c);
         note_moment(c);
-        g_assert(come < count || c->running->len > 0 || c->queue->len == 0); /* the trace's jobs fit a pool */
+        g_assert(come < count || c->running->len > 0 || c->queue->len == 0 ||
+                 isfinite(jobs_next_reserved_s(c))); /* the trace's jobs fit a pool */
     }
 }
 
@@ -429,7 +419,7 @@ static JobsResult summarise(const JobsTrace *trace, JobsPolicy policy, const Job
     for (guint i = 0; i < count; i++) {
         const Job *job = &g_array_index(trace->jobs, Job, i);
         wait_s[i] = runs[i].waited_s;
-        completion_s[i] = runs[i].end_s - job->arrive_s;
+        completion_s[i] = runs[i].end_s - fmax(job->arrive_s, job->start_s);
         const double slowdown = completion_s[i] / job->work_s;
         sum += slowdown;
         squares += slowdown * slowdown;
@@ -464,7 +454,8 @@ static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience
                  .charged = charged,
                  .of_user = of_user,
                  .floor = policies[policy].places ? jobs_floor_new(trace) : NULL,
-                 .moments = moments};
+                 .moments = moments,
+                 .claims = g_array_new(FALSE, FALSE, sizeof(JobsClaim))};
     g_assert(trace->jobs->len > 0);
     for (int p = 0; p < trace->pool_count; p++)
         c.room[p] = trace->pools[p].gpus;
@@ -474,6 +465,7 @@ static JobsResult run(const JobsTrace *trace, JobsPolicy policy, double patience
     jobs_floor_free(c.floor);
     g_array_free(c.running, TRUE);
     g_array_free(c.queue, TRUE);
+    g_array_free(c.claims, TRUE);
     if (runs != NULL)
         memcpy(runs, own, sizeof *runs * trace->jobs->len);
     return summarise(trace, policy, own);

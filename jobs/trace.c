@@ -171,18 +171,22 @@ static int user_of(const OrrJson *node, GHashTable *users, JobsTrace *trace)
 
 static bool read_job(const Reader *r, const OrrJson *node, GHashTable *users, JobsTrace *trace)
 {
-    static const char *const keys[] = {"name",  "arrive_s",   "seconds",   "gpus", "speed",
-                                       "share", "least_gpus", "most_gpus", "user", NULL};
+    static const char *const keys[] = {"name",       "arrive_s",  "seconds", "gpus",    "speed", "share",
+                                       "least_gpus", "most_gpus", "user",    "start_s", NULL};
     g_autofree char *path = g_strdup_printf("jobs[%u]", trace->jobs->len);
     Job job = {0};
     if (!known_keys(r, node, path, keys) || !number(r, node, "arrive_s", path, 0, 1e12, 0, &job.arrive_s) ||
         !number(r, node, "seconds", path, 1e-3, 1e12, NAN, &job.work_s) ||
+        !number(r, node, "start_s", path, 0, 1e12, 0, &job.start_s) ||
         !whole(r, node, "gpus", path, 0, &job.gpus) ||
         !number(r, node, "share", path, 1e-3, 1, 1, &job.share) ||
         !whole(r, node, "least_gpus", path, job.gpus, &job.least) ||
         !whole(r, node, "most_gpus", path, job.gpus, &job.most) ||
         !read_speeds(r, orr_json_member(node, "speed"), path, trace, &job))
         return false;
+    if (job.start_s > 0 && job.start_s < job.arrive_s)
+        return refuse(r, "%s.start_s: reserved from %g s on, before the job comes at %g; give a later time",
+                      path, job.start_s, job.arrive_s);
     if (job.least > job.gpus || job.most < job.gpus)
         return refuse(r, "%s: least_gpus %d, gpus %d, most_gpus %d must not fall", path, job.least, job.gpus,
                       job.most);

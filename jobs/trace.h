@@ -12,7 +12,7 @@ typedef struct JobsPaces {
 } JobsPaces;
 
 /* {"pools": [{"name", "gpus"}], "jobs": [{"arrive_s", "seconds", "gpus", "name", "speed": {pool: times}, "share",
- * "least_gpus", "most_gpus"}]}. Without a gain of its own a job on fewer or more GPUs is as fast as they are many. */
+ * "least_gpus", "most_gpus", "start_s"}]}. Without a gain of its own a job on fewer or more GPUs is as fast as they are many. */
 bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trace, GError **error);
 
 /* `count` jobs that would keep `load` of the pools busy: exponential gaps, sizes of powers of 2 up to 64 (most of them

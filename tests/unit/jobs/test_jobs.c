@@ -77,6 +77,74 @@ static void test_sharing_and_speed(void)
     jobs_trace_clear(&trace);
 }
 
+/* 8 GPUs. a (6) runs 0 to 100; b (8) waits until then. c (2, 200 s) would delay it, d (2, 70 s) is done in time. */
+static void test_backfill(void)
+{
+    JobsTrace trace =
+        read("{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":100,\"gpus\":6},"
+             "{\"arrive_s\":10,\"seconds\":50,\"gpus\":8},{\"arrive_s\":20,\"seconds\":200,\"gpus\":2},"
+             "{\"arrive_s\":30,\"seconds\":70,\"gpus\":2}]}");
+    const double backfill[][2] = {{0, 100}, {100, 150}, {150, 350}, {30, 100}},
+                 first_fit[][2] = {{0, 100}, {220, 270}, {20, 220}, {100, 170}};
+    check_times(&trace, JOBS_BACKFILL, 1e9, backfill);
+    check_times(&trace, JOBS_BACKFILL, 0, backfill); /* nobody needs patience */
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, first_fit);
+    jobs_trace_clear(&trace);
+    trace = read(FOUR);
+    const double as_first_fit[][2] = {{0, 100}, {100, 150}, {20, 50}, {100, 200}};
+    check_times(&trace, JOBS_BACKFILL, 1e9, as_first_fit);
+    jobs_trace_clear(&trace);
+}
+
+/* 8 GPUs, all of them reserved from 100 to 150. a and c are done before; b (4, 200 s) waits. Who does not know when jobs end
+ * keeps all of them free from the beginning. */
+static void test_reserved(void)
+{
+    JobsTrace trace =
+        read("{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":50,\"gpus\":8,\"start_s\":100},"
+             "{\"arrive_s\":10,\"seconds\":90,\"gpus\":4},{\"arrive_s\":20,\"seconds\":200,\"gpus\":4},"
+             "{\"arrive_s\":20,\"seconds\":80,\"gpus\":2}]}");
+    const double known[][2] = {{100, 150}, {10, 100}, {150, 350}, {20, 100}},
+                 fifo[][2] = {{100, 150}, {10, 100}, {150, 350}, {150, 230}},
+                 unknown[][2] = {{100, 150}, {150, 240}, {150, 350}, {240, 320}};
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, known);
+    check_times(&trace, JOBS_BACKFILL, 1e9, known);
+    check_times(&trace, JOBS_PACKING, 1e9, known);
+    check_times(&trace, JOBS_FIFO, 1e9, fifo);
+    check_times(&trace, JOBS_ADAPTIVE, 1e9, unknown);
+    g_array_index(trace.jobs, Job, 0).start_s = 0; /* without it: now, and the others behind it */
+    const double now[][2] = {{0, 50}, {50, 140}, {50, 250}, {140, 220}};
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, now);
+    jobs_trace_clear(&trace);
+    /* Reservations made in time are kept by every policy, in drawn traces; one behind all others disturbs nobody. */
+    const JobsPool pools[] = {{(char *)"a", 64, 8}, {(char *)"b", 64, 8}};
+    const JobsPaces model = {"m", {{1, 2, 4, 8, 16, 32, 64}, {2, 4, 8, 16, 32, 64, 128}}};
+    for (int seed = 1; seed <= 10; seed++) {
+        jobs_trace_draw(pools, 2, &model, 1, 200, 0.9, (uint64_t)seed, &trace);
+        g_autofree JobsRun *plain = g_new(JobsRun, 201), *runs = g_new(JobsRun, 201);
+        Job reserved = g_array_index(trace.jobs, Job, 0);
+        const double last_s = g_array_index(trace.jobs, Job, 199).arrive_s;
+        reserved.name = g_strdup("reserved");
+        reserved.arrive_s = 0;
+        reserved.start_s = last_s / 2;
+        reserved.gpus = reserved.least = reserved.most = 32;
+        g_array_prepend_val(trace.jobs, reserved);
+        for (int policy = 0; policy < JOBS_POLICIES; policy++) {
+            if (policy == JOBS_FGD) /* its nodes may be broken up */
+                continue;
+            jobs_run(&trace, (JobsPolicy)policy, 6 * 3600, runs);
+            g_assert_cmpfloat(fabs(runs[0].start_s - reserved.start_s), <, 1e-6 * reserved.start_s);
+        }
+        g_array_index(trace.jobs, Job, 0).start_s = 1e9;
+        jobs_run(&trace, JOBS_BACKFILL, 6 * 3600, runs);
+        g_array_remove_index(trace.jobs, 0);
+        jobs_run(&trace, JOBS_BACKFILL, 6 * 3600, plain);
+        for (int i = 0; i < 200; i++)
+            g_assert_cmpfloat(runs[i + 1].end_s, ==, plain[i].end_s);
+        jobs_trace_clear(&trace);
+    }
+}
+
 /* Policies named after a system, each on what tells it from its neighbour; all by hand. */
 static void test_systems(void)
 {
@@ -269,6 +337,8 @@ static void test_refused(void)
         {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"speed\":{\"b\":1}}]}",
          "no pool is called"},
         {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":\"x\"}]}", "\"x\" is no number"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":1,\"arrive_s\":5,\"start_s\":2}]}",
+         "give a later time"},
         {"{\"schema\":2,\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":1}]}", "schema"},
         {"{\"pools\":[{\"name\":\"a\",\"gpus\":8},{\"name\":\"a\",\"gpus\":8}],\"jobs\":[{}]}",
          "pools[0] as well"},
@@ -292,6 +362,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/jobs/by-hand", test_by_hand);
     g_test_add_func("/jobs/systems", test_systems);
+    g_test_add_func("/jobs/backfill", test_backfill);
+    g_test_add_func("/jobs/reserved", test_reserved);
     g_test_add_func("/jobs/tickets", test_tickets);
     g_test_add_func("/jobs/fragments", test_fragments);
     g_test_add_func("/jobs/sharing-and-speed", test_sharing_and_speed);
