@@ -374,7 +374,7 @@ const CliCommand cli_command_search = {
             "--framework every machine is searched. The answer is then the best of each, and the front of "
             "time, memory "
             "and cost over all. Of a scenario with a workload the nodes are dealt to training and "
-            "generation, in every way.\n\n"
+            "generation, in every way and layout.\n\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top "
             "10\n"

@@ -118,6 +118,10 @@ def nemo(row):
                                     "kept_frac": 1 / extra + 1e-6 if extra > 1 else 1, "prompt_tokens": prompt,
                                     "answer_tokens": answers(row["mean_sequence_length"] - prompt, limit - prompt)},
                      "roles": roles}}
+    if "0.5" in row["source_group"] and row["gpu"] == "GB200" and "DeepSeek" in row["model"]["name"]:
+        # sequence_packing.enabled: false in v0.5.0's grpo-deepseek-v3-32n4g.yaml and -64n4g-async-1off.yaml
+        del scenario["workload"]["micro_batch_tokens"]
+        scenario["workload"]["padded"] = True
     if tp > 1:
         scenario["parallel"]["sequence_parallel"] = True
     ahead = split.get("off_policy_steps", 0)
@@ -200,6 +204,31 @@ def ask(orrery, row, scenario):
     return (dschat(row, batch), *run(orrery, dschat(row, batch)))
 
 
+# Published pairs of one loop: on policy and one step off, colocated and apart, fewer GPUs and more, bf16 and fp8
+PAIRS = [("nemorl-0.5-grpo-llama3.1_8b-h100-" + a, "nemorl-0.5-grpo-llama3.1_8b-h100-" + b) for a, b in
+         (("bf16-16-off0", "bf16-16-off1"), ("bf16-16-off1", "fp8-16-off1"))]
+PAIRS += [("nemorl-%s-grpo-deepseekv3-%s" % (v, a), "nemorl-%s-grpo-deepseekv3-%s" % (v, b)) for v, a, b in
+          (("0.5", "h100-bf16-256-off0", "h100-bf16-512-off1"), ("0.5", "gb200-bf16-128-off0", "gb200-bf16-256-off1"),
+           ("0.6", "h100-bf16-256-off0", "h100-bf16-512-off0"), ("0.6", "h100-bf16-512-off0", "h100-bf16-512-off1"),
+           ("0.5", "h100-bf16-512-off1", "h100-fp8-512-off1"), ("0.6", "h100-bf16-512-off1", "h100-fp8-512-off1"),
+           ("0.6", "gb200-bf16-128-off0", "gb200-bf16-256-off0"), ("0.6", "gb200-bf16-256-off0", "gb200-bf16-256-off1"))]
+PAIRS += [("nemorl-0.5-grpo-qwen3-30b3a-gb200-bf16-16-off0", "nemorl-0.5-grpo-qwen3-30b3a-gb200-bf16-32-off1"),
+          ("nemorl-0.6-grpo-qwen3-30b3a-gb200-bf16-16-off0", "nemorl-0.6-grpo-qwen3-30b3a-gb200-bf16-16-off1")]
+PAIRS += [("dschat-%s-8xa10040g" % size, "dschat-%s-64xa10080g" % size) for size in ("1.3b", "6.7b", "13b")]
+
+
+def print_pairs(steps):
+    right = 0
+    known = [(a, b) for a, b in PAIRS if a in steps and b in steps]
+    for a, b in known:
+        (measured_a, predicted_a), (measured_b, predicted_b) = steps[a], steps[b]
+        same = (measured_b < measured_a) == (predicted_b < predicted_a)
+        right += same
+        if not same:
+            print(f"direction wrong: {a} -> {b}: {measured_b / measured_a:.2f} measured, {predicted_b / predicted_a:.2f} predicted")
+    print(f"directions: {right} of {len(known)} published pairs right")
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -211,7 +240,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
     errors = {"step_s": [], "generation_s": [], "logprob_s": [], "update_s": []}
-    by_source = {}
+    by_source, steps = {}, {}
     names = {"generation_s": ["generate"], "logprob_s": ["old log-probs"], "update_s": ["update"]}
     for row in rows:
         scenario = scenario_of(row)
@@ -238,11 +267,13 @@ def main():
                 errs.append(predicted / measured - 1)
                 line += f" {key[:-2]} {measured:7.1f} {predicted:7.1f} {100 * errs[-1]:+5.0f} %"
                 if key == "step_s":
+                    steps[row["id"]] = (measured, predicted)
                     by_source.setdefault(row["source_group"].split("_0")[0], []).append(errs[-1])
             elif key != "step_s":
                 line += f" ({key[:-2]} {predicted:.1f})"
         line += f" (sync {seconds.get('sync', 0):.1f})"
         print(line, answer["bound_by"], "" if answer["fits"] else "DOES NOT FIT")
+    print_pairs(steps)
     for source, errs in by_source.items():
         print(f"{source:14} {len(errs):3} rows: mean error of the step {100 * statistics.mean(abs(e) for e in errs):.1f} %, "
               f"bias {100 * statistics.mean(errs):+.1f} %")
