@@ -7,6 +7,7 @@
 #include "report/describe.h"
 #include "report/effective.h"
 #include "report/page.h"
+#include "spec/notes.h"
 
 enum { LABEL_COLUMN = 14, MAX_ROWS = 24 };
 
@@ -420,6 +421,9 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
                                                                     : "");
     g_string_append_c(out, '\n');
     report_page_entry(out, "  GPU", LABEL_COLUMN, hardware->str);
+    g_autofree char *wrong = spec_chip_note(plan->asked);
+    if (wrong != NULL)
+        report_page_entry(out, "  Note", LABEL_COLUMN, wrong);
     write_answer(page, plan, out);
     if (plan->reason != NULL)
         return;

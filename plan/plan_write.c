@@ -9,6 +9,7 @@
 #include "report/page.h"
 #include "search/axes.h"
 #include "search/scenario.h"
+#include "spec/notes.h"
 
 static const PlanPoint *point_at(const Plan *plan, int index)
 {
@@ -129,6 +130,7 @@ static void write_terms(OrrJsonWriter *w, const PlanTerms *terms)
 
 static void write_json_plan(OrrJsonWriter *w, const Plan *plan)
 {
+    g_autofree char *wrong = spec_chip_note(plan->asked);
     orr_jw_begin(w, NULL, '{');
     if (plan->name != NULL)
         orr_jw_text(w, "name", plan->name);
@@ -139,6 +141,8 @@ static void write_json_plan(OrrJsonWriter *w, const Plan *plan)
         orr_jw_text(w, "framework", plan->framework);
     if (plan->reason != NULL)
         orr_jw_text(w, "reason", plan->reason);
+    if (wrong != NULL)
+        orr_jw_text(w, "note", wrong);
     orr_jw_int(w, "gpus_per_node", plan->gpus_per_node);
     write_positive(w, "usd_per_gpu_hour", plan->usd_per_gpu_hour);
     write_positive(w, "power_w_per_gpu", plan->power_w_per_gpu);

@@ -11,6 +11,7 @@
 #include "search/plain.h"
 #include "search/walk.h"
 #include "search/write_internal.h"
+#include "spec/notes.h"
 
 /* --- what "auto" became --- */
 
@@ -232,6 +233,9 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     orr_jw_begin(w, NULL, '{');
     orr_jw_int(w, "schema", 1);
     orr_jw_text(w, "scenario", result->space->spec->name);
+    g_autofree char *wrong = spec_chip_note(result->space->spec);
+    if (wrong != NULL)
+        orr_jw_text(w, "note", wrong);
     if (result->by != SEARCH_FOR_STEP)
         orr_jw_text(w, "for", search_goal_word(result->by));
     search_write_certificate(w, result);

@@ -9,6 +9,7 @@
 #include "search/plain.h"
 #include "search/walk.h"
 #include "search/write_internal.h"
+#include "spec/notes.h"
 
 enum { LABEL_COLUMN = 14, POINT_COLUMN = 31, SURVIVORS_EXPLAINED = 2000 };
 
@@ -450,6 +451,9 @@ void search_write_text(const SearchResult *result, GString *out)
     g_string_append_c(out, '\n');
     g_autofree char *kinds = report_groups_words(spec);
     append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), kinds, spec->model.name);
+    g_autofree char *wrong = spec_chip_note(spec);
+    if (wrong != NULL)
+        append_entry(out, "note", "%s", wrong);
     append_memory(out, result);
     if (result->by != SEARCH_FOR_STEP)
         append_entry(out, "decided by", "%s", search_goal_word(result->by));

@@ -136,12 +136,18 @@ char *spec_wrong_chip(const Spec *spec)
                            orr_word(&spec_words_chip, (int)chip), names);
 }
 
-static void note_chip(const Spec *spec, GPtrArray *notes)
+char *spec_chip_note(const Spec *spec)
 {
     g_autofree char *wrong = spec_wrong_chip(spec);
-    if (wrong != NULL)
-        g_ptr_array_add(notes,
-                        g_strdup_printf("%s: the step is what it would take, nothing launches it", wrong));
+    return wrong != NULL ? g_strdup_printf("%s: the step is what it would take, nothing launches it", wrong)
+                         : NULL;
+}
+
+static void note_chip(const Spec *spec, GPtrArray *notes)
+{
+    char *note = spec_chip_note(spec);
+    if (note != NULL)
+        g_ptr_array_add(notes, note);
 }
 
 /* Hooks that know no other way: the word asks for nothing. */

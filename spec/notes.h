@@ -22,6 +22,8 @@ char *spec_framework_schedules(const SpecFramework *framework);
 
 /* "megatron-core does not run on a tpu (it does on: gpu)"; NULL: it runs there, or nobody knows. g_free. */
 char *spec_wrong_chip(const Spec *spec);
+/* The same with what the prediction then is; g_free. */
+char *spec_chip_note(const Spec *spec);
 
 /* Adds a sentence (char*) for each; `spec` is complete. */
 void spec_notes(const Spec *spec, GPtrArray *notes);

@@ -136,6 +136,17 @@ static void test_chips(void)
     cli_assert_done(&found, "search of two machines");
     g_assert_nonnull(strstr(found.out, "does not run on a tpu (it does on: gpu)"));
     cli_run_clear(&found);
+    static const char *const commands[] = {"plan", "search"}, *const formats[] = {"text", "json"};
+    for (int i = 0; i < 4; i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS(commands[i / 2], scenario, "--set", "training.tokens=1e12",
+                                             "--set", "cluster={\"preset\":\"tpu-v5p-pod\",\"nodes\":16}",
+                                             "--set", "parallel.data=auto", "--set",
+                                             i / 2 == 0 ? "training.micro_batch=1" : "parallel.tensor=auto",
+                                             "--format", formats[i % 2]));
+        cli_assert_done(&run, commands[i / 2]);
+        g_assert_nonnull(strstr(run.out, "does not run on a tpu (it does on: gpu)"));
+        cli_run_clear(&run);
+    }
 }
 
 /* best[0] first, each row its own file, exactly one row recommended, and it is plain or nothing near the best is. */
