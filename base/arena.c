@@ -138,21 +138,6 @@ void *orr_arena_alloc(OrrArena *arena, size_t size)
     return arena->top->bytes;
 }
 
-void orr_arena_adopt(OrrArena *arena, OrrArena *other)
-{
-    ArenaBlock *last = other->top;
-    if (last != NULL && arena->top != NULL) {
-        while (last->previous != NULL)
-            last = last->previous;
-        last->previous = arena->top->previous;
-        arena->top->previous = other->top;
-    } else if (last != NULL) {
-        arena->top = last;
-    }
-    arena->used_bytes += other->used_bytes;
-    g_free(other);
-}
-
 char *orr_arena_strdup(OrrArena *arena, const char *text)
 {
     size_t length = strlen(text) + 1;

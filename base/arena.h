@@ -24,9 +24,6 @@ void orr_arena_reserve(OrrArena *arena, size_t size);
 void *orr_arena_alloc(OrrArena *arena, size_t size);
 char *orr_arena_strdup(OrrArena *arena, const char *text);
 
-/* `other` ends; what it handed out lives as long as `arena`. */
-void orr_arena_adopt(OrrArena *arena, OrrArena *other);
-
 /* Bytes handed out so far (for benchmarks and limits). */
 size_t orr_arena_used_bytes(const OrrArena *arena);
 

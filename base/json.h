@@ -1,4 +1,4 @@
-/* base/json.h - strict JSON in, deterministic JSON out.
+/* base/json.h - strict JSON in, deterministic JSON out. The only room that sees cJSON.
  *
  * In: a document is a tree of borrowed nodes owned by OrrJsonDoc. Strict means UTF-8 text, no trailing
  * bytes, no duplicate keys, depth at most 64, files at most 256 MiB, numbers finite. Out: a writer that
@@ -28,10 +28,6 @@ typedef enum {
 OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GError **error);
 /* "-": standard input. */
 OrrJsonDoc *orr_json_read_file(const char *path, GError **error);
-/* The same of an object that holds lists too long for a tree: each entry of a member that is a list goes to `each`, whose
- * answer false ends the reading, and is then forgotten but for its texts. The lists stay, empty. */
-typedef bool (*OrrJsonEach)(void *data, const char *key, int index, const OrrJson *item, GError **error);
-OrrJsonDoc *orr_json_read_rows(const char *path, OrrJsonEach each, void *data, GError **error);
 void orr_json_free(OrrJsonDoc *doc);
 const OrrJson *orr_json_root(const OrrJsonDoc *doc);
 const char *orr_json_name(const OrrJsonDoc *doc);

@@ -1,55 +1,37 @@
-/* base/json_internal.h - what the files of the JSON reader share; nobody else includes it. */
+/* base/json_internal.h - what the files of the JSON reader share; nobody else includes it.
+ *
+ * An OrrJson is a cJSON item under another name. cJSON keeps the tree; its parser is not used, because
+ * it accepts what a strict reader refuses and cannot say on which line.
+ */
 #ifndef ORR_BASE_JSON_INTERNAL_H
 #define ORR_BASE_JSON_INTERNAL_H
 
-#include "base/arena.h"
+#include <cjson/cJSON.h>
+
 #include "base/json.h"
 
 #define JSON_MAX_DEPTH 64
 #define JSON_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
-struct OrrJson {
-    OrrJson *next;
-    const char *key; /* NULL at the root and in lists */
-    union {
-        bool truth;
-        double number;
-        const char *text;
-        OrrJson *first; /* of a list or object */
-    };
-    OrrJson *last; /* likewise */
-    OrrJsonType type;
-    int count; /* of children */
-};
-
-/* Nodes lie in the arena, texts there or where they were read: in a buffer of `read`. */
 struct OrrJsonDoc {
-    OrrArena *arena;
-    GSList *read; /* char* */
-    OrrJson *root;
+    cJSON *root; /* owned */
     char *name;
 };
 
-/* Who takes the rows of a document as they are read; `each` NULL: nobody, they stay in the tree. */
-typedef struct JsonRows {
-    OrrJsonEach each;
-    void *data;
-} JsonRows;
-
-/* An empty document. */
-OrrJsonDoc *json_doc_new(const char *name);
-
-static inline bool json_has_children(const OrrJson *node)
+static inline const cJSON *json_item(const OrrJson *node)
 {
-    return node->type >= ORR_JSON_LIST;
+    return (const cJSON *)(const void *)node;
 }
 
-/* `item` becomes the last child. */
-void json_append(OrrJson *container, OrrJson *item);
+static inline const OrrJson *json_node(const cJSON *item)
+{
+    return (const OrrJson *)(const void *)item;
+}
 
-/* The root of a strict JSON text, in `arena`, or NULL with an error that names line and column. The text is written over:
- * its nodes point there. */
-OrrJson *json_parse_strict(OrrArena *arena, char *text, size_t length, const char *name, const JsonRows *rows,
-                           GError **error);
+/* Takes over `root`. */
+OrrJsonDoc *json_doc_new(cJSON *root, const char *name);
+
+/* The tree of a strict JSON text, owned by the caller, or NULL with an error that names line and column. */
+cJSON *json_parse_strict(const char *text, size_t length, const char *name, GError **error);
 
 #endif

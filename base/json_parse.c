@@ -7,17 +7,16 @@
 #include "base/json_internal.h"
 
 typedef struct JsonParser {
-    OrrArena *arena, *nodes,
-        *row; /* of the document; of what is read now: the same, or that of a row that does not stay */
-    const JsonRows *rows; /* may be NULL */
-    char *start, *at, *end;
+    const char *start, *at, *end;
     const char *name;
     int depth;
-    const char *text; /* what parse_text() read: in the source, or in the arena where it was unescaped */
+    const char *text; /* what parse_text() read, without an end of its own: in the source or in scratch */
+    gsize text_length;
+    GString *scratch; /* text being unescaped */
     GError **error;
 } JsonParser;
 
-static bool parse_value(JsonParser *parser, OrrJson *item);
+static bool parse_value(JsonParser *parser, cJSON **ret_item);
 
 static bool fail_at(JsonParser *parser, const char *at, const char *message)
 {
@@ -77,9 +76,9 @@ static int hex4(const JsonParser *parser, const char *at)
     return value;
 }
 
-static bool parse_unicode_escape(JsonParser *parser, GString *out)
+static bool parse_unicode_escape(JsonParser *parser)
 {
-    char *escape = parser->at; /* at the backslash */
+    const char *escape = parser->at; /* at the backslash */
     int code = hex4(parser, escape + 2);
     if (code < 0)
         return fail_at(parser, escape, "\\u takes four hex digits");
@@ -97,76 +96,82 @@ static bool parse_unicode_escape(JsonParser *parser, GString *out)
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
         parser->at += 6;
     }
-    g_string_append_unichar(out, (gunichar)code);
+    g_string_append_unichar(parser->scratch, (gunichar)code);
     return true;
 }
 
-static bool parse_escape(JsonParser *parser, GString *out)
+static bool parse_escape(JsonParser *parser)
 {
     static const char names[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (parser->end - parser->at < 2)
         return fail_at(parser, parser->at, "text without a closing quote");
     const char kind = parser->at[1];
     if (kind == 'u')
-        return parse_unicode_escape(parser, out);
+        return parse_unicode_escape(parser);
     const char *found = kind != '\0' ? strchr(names, kind) : NULL;
     if (found == NULL)
         return fail_at(parser, parser->at,
                        "unknown escape in text; JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
-    g_string_append_c(out, meanings[found - names]);
+    g_string_append_c(parser->scratch, meanings[found - names]);
     parser->at += 2;
     return true;
 }
 
-/* From `at` on, the bytes that text holds as they are written. */
-static gsize run_length(const char *at, const char *end)
+/* From parser->at on, the bytes that text holds as they are written. */
+static gsize pass_run(JsonParser *parser)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-    const char *run = at;
-    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
-        memcpy(&word, at, sizeof word);
-        const uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
-        /* a byte of zero in either, or one below 0x20; where a borrow cries wolf, single bytes are looked at */
-        if ((((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | ((word - ones * 0x20) & ~word)) &
-            high)
-            break;
-    }
+    const char *run = parser->at, *at = run, *end = parser->end;
     while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20u)
         at++;
+    parser->at = at;
     return (gsize)(at - run);
 }
 
-/* Text with an escape, whose first `length` bytes are passed: unescaped in the arena. */
-static bool parse_escaped(JsonParser *parser, const char *opening, gsize length)
+/* Text with an escape, whose first `length` bytes from `run` on are passed: unescaped in parser->scratch. */
+static bool parse_escaped(JsonParser *parser, const char *opening, const char *run, gsize length)
 {
-    g_autoptr(GString) out = g_string_new_len(opening + 1, (gssize)length);
-    while (parser->at < parser->end && *parser->at != '"') {
+    g_string_truncate(parser->scratch, 0);
+    for (;;) {
+        g_string_append_len(parser->scratch, run, (gssize)length);
+        if (parser->at >= parser->end)
+            return fail_at(parser, opening, "text without a closing quote");
+        if (*parser->at == '"')
+            break;
         if (*parser->at != '\\')
             return fail_at(parser, parser->at, "control byte in text; write it as \\n, \\t or \\uXXXX");
-        if (!parse_escape(parser, out))
+        if (!parse_escape(parser))
             return false;
-        length = run_length(parser->at, parser->end);
-        g_string_append_len(out, parser->at, (gssize)length);
-        parser->at += length;
+        run = parser->at;
+        length = pass_run(parser);
     }
-    if (parser->at >= parser->end)
-        return fail_at(parser, opening, "text without a closing quote");
     parser->at++;
-    parser->text = orr_arena_strdup(parser->arena, out->str);
+    parser->text = parser->scratch->str;
+    parser->text_length = parser->scratch->len;
     return true;
 }
 
-/* Leaves the text in parser->text. Most texts have no escape and stay where they are: a zero takes the place of the quote. */
+/* Leaves the text in parser->text until the next one is read. Most texts have no escape and stay where they are. */
 static bool parse_text(JsonParser *parser)
 {
-    char *opening = parser->at++;
-    const gsize length = run_length(parser->at, parser->end);
-    parser->at += length;
+    const char *opening = parser->at++, *run = parser->at;
+    const gsize length = pass_run(parser);
     if (!at_char(parser, '"'))
-        return parse_escaped(parser, opening, length);
-    *parser->at++ = '\0';
-    parser->text = opening + 1;
+        return parse_escaped(parser, opening, run, length);
+    parser->at++;
+    parser->text = run;
+    parser->text_length = length;
     return true;
+}
+
+/* The text that was read last, for a cJSON item to own. */
+static char *text_to_own(const JsonParser *parser)
+{
+    char *copy = cJSON_malloc(parser->text_length + 1);
+    if (copy == NULL)
+        g_error("no memory for a text of %" G_GSIZE_FORMAT " bytes", parser->text_length);
+    memcpy(copy, parser->text, parser->text_length);
+    copy[parser->text_length] = '\0';
+    return copy;
 }
 
 /* A number that the grammar took. Up to 15 digits and 22 powers of ten are exact doubles, so that one product or
@@ -196,10 +201,9 @@ static double number_value(const char *first, const char *end)
     return *first == '-' ? -value : value;
 }
 
-static bool parse_number(JsonParser *parser, OrrJson *item)
+static bool parse_number(JsonParser *parser, cJSON **ret_item)
 {
-    char *first = parser->at, *at = first;
-    const char *end = parser->end;
+    const char *first = parser->at, *at = first, *end = parser->end;
     if (at < end && *at == '-')
         at++;
     const char *digits = at;
@@ -229,15 +233,14 @@ static bool parse_number(JsonParser *parser, OrrJson *item)
     if (!isfinite(value))
         return fail_at(parser, first, "the number is too large");
     parser->at = at;
-    item->type = ORR_JSON_NUMBER;
-    item->number = value;
+    *ret_item = cJSON_CreateNumber(value);
     return true;
 }
 
 /* A comma, with something behind it: the habit of other formats to end a list with one is told by name. */
 static bool pass_comma(JsonParser *parser, char end)
 {
-    char *comma = parser->at++;
+    const char *comma = parser->at++;
     skip_space(parser);
     if (!at_char(parser, end))
         return true;
@@ -245,30 +248,8 @@ static bool pass_comma(JsonParser *parser, char end)
     return fail_at(parser, comma, message);
 }
 
-/* An entry of a list, which goes to who takes the rows or into the tree. */
-static bool parse_entry(JsonParser *parser, OrrJson *list, int *index)
+static bool parse_list(JsonParser *parser, cJSON *list)
 {
-    enum { MEMBER_OF_ROOT = 2 };
-    const bool row = parser->rows != NULL && parser->rows->each != NULL && parser->depth == MEMBER_OF_ROOT;
-    if (!row) {
-        OrrJson *item = ORR_ARENA_NEW(parser->nodes, OrrJson, 1);
-        json_append(list, item);
-        return parse_value(parser, item);
-    }
-    if (parser->row == NULL)
-        parser->row = orr_arena_new();
-    OrrJson item = {0};
-    parser->nodes = parser->row;
-    const bool ok = parse_value(parser, &item) &&
-                    parser->rows->each(parser->rows->data, list->key, (*index)++, &item, parser->error);
-    orr_arena_clear(parser->row);
-    parser->nodes = parser->arena;
-    return ok;
-}
-
-static bool parse_list(JsonParser *parser, OrrJson *list)
-{
-    int index = 0;
     parser->at++;
     skip_space(parser);
     if (at_char(parser, ']')) {
@@ -276,8 +257,10 @@ static bool parse_list(JsonParser *parser, OrrJson *list)
         return true;
     }
     for (;;) {
-        if (!parse_entry(parser, list, &index))
+        cJSON *item = NULL;
+        if (!parse_value(parser, &item))
             return false;
+        cJSON_AddItemToArray(list, item);
         skip_space(parser);
         if (at_char(parser, ']')) {
             parser->at++;
@@ -290,21 +273,31 @@ static bool parse_list(JsonParser *parser, OrrJson *list)
     }
 }
 
-/* Whether `key` is new in `object`, which it has yet to join: few are compared one by one, many have a table. */
-static bool key_is_new(GHashTable **table, const OrrJson *object, const char *key)
+/* The keys of an object so far: few are compared one by one, many have a table of what the items own. */
+typedef struct KeysSeen {
+    GHashTable *table;
+    int count;
+} KeysSeen;
+
+/* Whether `key` is new in `object`. It joins the others when its item does. */
+static bool key_is_new(KeysSeen *seen, const cJSON *object, char *key)
 {
     enum { FEW = 16 };
-    if (object->count < FEW)
-        return orr_json_member(object, key) == NULL;
-    if (*table == NULL) {
-        *table = g_hash_table_new(g_str_hash, g_str_equal);
-        for (const OrrJson *member = object->first; member != NULL; member = member->next)
-            g_hash_table_add(*table, (gpointer)member->key);
+    if (seen->count++ < FEW) {
+        const cJSON *member = object->child;
+        while (member != NULL && strcmp(member->string, key) != 0)
+            member = member->next;
+        return member == NULL;
     }
-    return g_hash_table_add(*table, (gpointer)key);
+    if (seen->table == NULL) {
+        seen->table = g_hash_table_new(g_str_hash, g_str_equal);
+        for (const cJSON *member = object->child; member != NULL; member = member->next)
+            g_hash_table_add(seen->table, member->string);
+    }
+    return g_hash_table_add(seen->table, key);
 }
 
-static bool parse_member(JsonParser *parser, OrrJson *object, GHashTable **seen)
+static bool parse_member(JsonParser *parser, cJSON *object, KeysSeen *seen)
 {
     skip_space(parser);
     if (!at_char(parser, '"'))
@@ -312,24 +305,30 @@ static bool parse_member(JsonParser *parser, OrrJson *object, GHashTable **seen)
     const char *where = parser->at;
     if (!parse_text(parser))
         return false;
-    OrrJson *item = ORR_ARENA_NEW(parser->nodes, OrrJson, 1);
-    item->key = parser->text;
-    if (!key_is_new(seen, object, item->key)) {
-        g_autofree char *message =
-            g_strdup_printf("key \"%s\" occurs twice in one object; keep one", item->key);
-        return fail_at(parser, where, message);
+    char *key = text_to_own(parser);
+    cJSON *item = NULL;
+    bool ok = key_is_new(seen, object, key);
+    if (!ok) {
+        g_autofree char *message = g_strdup_printf("key \"%s\" occurs twice in one object; keep one", key);
+        fail_at(parser, where, message);
+    } else {
+        skip_space(parser);
+        ok = at_char(parser, ':') || fail_expected(parser, "':' after a key");
     }
-    skip_space(parser);
-    if (!at_char(parser, ':'))
-        return fail_expected(parser, "':' after a key");
-    parser->at++;
-    if (!parse_value(parser, item))
+    if (ok) {
+        parser->at++;
+        ok = parse_value(parser, &item);
+    }
+    if (!ok) {
+        cJSON_free(key);
         return false;
-    json_append(object, item);
+    }
+    cJSON_AddItemToObjectCS(object, key, item); /* takes the key as it is ... */
+    item->type &= ~cJSON_StringIsConst;         /* ... and the item owns it */
     return true;
 }
 
-static bool parse_members(JsonParser *parser, OrrJson *object, GHashTable **seen)
+static bool parse_members(JsonParser *parser, cJSON *object, KeysSeen *seen)
 {
     for (;;) {
         if (!parse_member(parser, object, seen))
@@ -346,7 +345,7 @@ static bool parse_members(JsonParser *parser, OrrJson *object, GHashTable **seen
     }
 }
 
-static bool parse_object(JsonParser *parser, OrrJson *object)
+static bool parse_object(JsonParser *parser, cJSON *object)
 {
     parser->at++;
     skip_space(parser);
@@ -354,39 +353,49 @@ static bool parse_object(JsonParser *parser, OrrJson *object)
         parser->at++;
         return true;
     }
-    GHashTable *seen = NULL;
+    KeysSeen seen = {NULL, 0};
     const bool ok = parse_members(parser, object, &seen);
-    g_clear_pointer(&seen, g_hash_table_destroy);
+    g_clear_pointer(&seen.table, g_hash_table_destroy);
     return ok;
 }
 
-static bool parse_container(JsonParser *parser, OrrJson *item)
+static bool parse_container(JsonParser *parser, cJSON **ret_item)
 {
     if (parser->depth >= JSON_MAX_DEPTH)
         return fail_at(parser, parser->at, "nested deeper than 64 levels");
-    item->type = *parser->at == '[' ? ORR_JSON_LIST : ORR_JSON_OBJECT;
+    const bool is_list = *parser->at == '[';
+    cJSON *container = is_list ? cJSON_CreateArray() : cJSON_CreateObject();
     parser->depth++;
-    const bool ok = item->type == ORR_JSON_LIST ? parse_list(parser, item) : parse_object(parser, item);
+    const bool ok = is_list ? parse_list(parser, container) : parse_object(parser, container);
     parser->depth--;
-    return ok;
+    if (!ok) {
+        cJSON_Delete(container);
+        return false;
+    }
+    *ret_item = container;
+    return true;
 }
 
-static bool parse_word(JsonParser *parser, OrrJson *item)
+static bool parse_word(JsonParser *parser, cJSON **ret_item)
 {
-    char *first = parser->at, *last = first;
+    const char *first = parser->at;
+    const char *last = first;
     while (last < parser->end && g_ascii_isalnum(*last))
         last++;
     const size_t length = (size_t)(last - first);
-    item->truth = length == 4 && memcmp(first, "true", 4) == 0;
-    if (item->truth || (length == 5 && memcmp(first, "false", 5) == 0))
-        item->type = ORR_JSON_BOOL;
-    else if (length != 4 || memcmp(first, "null", 4) != 0)
+    if (length == 4 && memcmp(first, "true", 4) == 0)
+        *ret_item = cJSON_CreateTrue();
+    else if (length == 5 && memcmp(first, "false", 5) == 0)
+        *ret_item = cJSON_CreateFalse();
+    else if (length == 4 && memcmp(first, "null", 4) == 0)
+        *ret_item = cJSON_CreateNull();
+    else
         return fail_expected(parser, "a value");
     parser->at = last;
     return true;
 }
 
-static bool parse_value(JsonParser *parser, OrrJson *item)
+static bool parse_value(JsonParser *parser, cJSON **ret_item)
 {
     skip_space(parser);
     if (parser->at >= parser->end)
@@ -394,19 +403,20 @@ static bool parse_value(JsonParser *parser, OrrJson *item)
     switch (*parser->at) {
     case '{':
     case '[':
-        return parse_container(parser, item);
+        return parse_container(parser, ret_item);
     case '"':
         if (!parse_text(parser))
             return false;
-        item->type = ORR_JSON_TEXT;
-        item->text = parser->text;
+        *ret_item = cJSON_CreateNull();
+        (*ret_item)->type = cJSON_String;
+        (*ret_item)->valuestring = text_to_own(parser);
         return true;
     default:
         break;
     }
     if (*parser->at == '-' || g_ascii_isdigit(*parser->at))
-        return parse_number(parser, item);
-    return parse_word(parser, item);
+        return parse_number(parser, ret_item);
+    return parse_word(parser, ret_item);
 }
 
 /* Past the words of eight bytes that are ASCII without a zero. */
@@ -421,72 +431,37 @@ static const char *past_ascii(const char *at, const char *end)
     return at;
 }
 
-static bool parse_root(JsonParser *parser, OrrJson **ret_root)
+static bool parse_root(JsonParser *parser, cJSON **ret_root)
 {
     const gchar *invalid = NULL;
     const char *mixed = past_ascii(parser->start, parser->end);
     if (!g_utf8_validate_len(mixed, (gsize)(parser->end - mixed), &invalid))
         return fail_at(parser, invalid, "not UTF-8 text; save the file as UTF-8");
-    *ret_root = ORR_ARENA_NEW(parser->nodes, OrrJson, 1);
-    if (!parse_value(parser, *ret_root))
+    if (!parse_value(parser, ret_root))
         return false;
     skip_space(parser);
     return parser->at == parser->end || fail_expected(parser, "nothing after the value");
 }
 
-OrrJson *json_parse_strict(OrrArena *arena, char *text, size_t length, const char *name, const JsonRows *rows,
-                           GError **error)
+cJSON *json_parse_strict(const char *text, size_t length, const char *name, GError **error)
 {
     if (length > JSON_MAX_BYTES) {
         orr_fail(error, ORR_ERROR_INPUT, "%s: larger than 256 MiB; split the file", name);
         return NULL;
     }
     const size_t mark = strlen(ORR_BYTE_ORDER_MARK);
-    char *start = text + (length >= mark && memcmp(text, ORR_BYTE_ORDER_MARK, mark) == 0 ? mark : 0);
-    JsonParser parser = {.arena = arena,
-                         .nodes = arena,
-                         .rows = rows,
-                         .start = start,
+    const char *start = text + (length >= mark && memcmp(text, ORR_BYTE_ORDER_MARK, mark) == 0 ? mark : 0);
+    JsonParser parser = {.start = start,
                          .at = start,
                          .end = text + length,
                          .name = name,
+                         .scratch = g_string_new(NULL),
                          .error = error};
-    OrrJson *root = NULL;
-    const bool ok = parse_root(&parser, &root);
-    orr_arena_free(parser.row);
-    return ok ? root : NULL;
-}
-
-static OrrJsonDoc *doc_of(OrrJsonDoc *doc, char *text, size_t length, const JsonRows *rows, GError **error)
-{
-    doc->root = json_parse_strict(doc->arena, text, length, doc->name, rows, error);
-    if (doc->root != NULL)
-        return doc;
-    orr_json_free(doc);
-    return NULL;
-}
-
-OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GError **error)
-{
-    OrrJsonDoc *doc = json_doc_new(name);
-    char *copy = orr_arena_alloc(doc->arena, length + 1);
-    memcpy(copy, text, length);
-    return doc_of(doc, copy, length, NULL, error);
-}
-
-OrrJsonDoc *orr_json_read_rows(const char *path, OrrJsonEach each, void *data, GError **error)
-{
-    GString *text = orr_file_read(path, JSON_MAX_BYTES, error);
-    if (text == NULL)
-        return NULL;
-    OrrJsonDoc *doc = json_doc_new(strcmp(path, "-") == 0 ? "standard input" : path);
-    const size_t length = text->len;
-    const JsonRows rows = {each, data};
-    doc->read = g_slist_prepend(NULL, g_string_free(text, FALSE));
-    return doc_of(doc, doc->read->data, length, &rows, error);
-}
-
-OrrJsonDoc *orr_json_read_file(const char *path, GError **error)
-{
-    return orr_json_read_rows(path, NULL, NULL, error);
+    cJSON *root = NULL;
+    if (!parse_root(&parser, &root)) {
+        cJSON_Delete(root);
+        root = NULL;
+    }
+    g_string_free(parser.scratch, TRUE);
+    return root;
 }

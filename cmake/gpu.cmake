@@ -45,19 +45,26 @@ target_compile_options(orrery_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda
 target_link_libraries(orrery_kernels PUBLIC CUDA::cudart_static CUDA::cublasLt ${CMAKE_DL_LIBS})
 
 # The program is carried to nodes that have a driver, CUDA and NCCL and little else. The few C files that it shares with
-# the rest are compiled into it; GLib is linked statically where its archives are; NCCL and NVML are loaded when it runs.
+# the rest are compiled into it; GLib and cJSON are linked statically where their archives are, else looked for beside
+# the program; NCCL and NVML are loaded when it runs.
 find_library(GLIB_ARCHIVE libglib-2.0.a HINTS ${GLIB_LIBRARY_DIRS})
 find_library(PCRE2_ARCHIVE libpcre2-8.a HINTS ${GLIB_LIBRARY_DIRS})
+find_library(CJSON_ARCHIVE libcjson.a HINTS ${CJSON_LIBRARY_DIRS})
 set(carried_libraries PkgConfig::GLIB)
 if(GLIB_ARCHIVE AND PCRE2_ARCHIVE)
   set(carried_libraries ${GLIB_ARCHIVE} ${PCRE2_ARCHIVE})
+endif()
+if(CJSON_ARCHIVE)
+  list(APPEND carried_libraries ${CJSON_ARCHIVE})
+else()
+  list(APPEND carried_libraries PkgConfig::CJSON)
 endif()
 
 file(GLOB base_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/base/*.c)
 list(TRANSFORM SWEEP_HOST_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/calibrate/ OUTPUT_VARIABLE host_sources)
 find_package(Threads REQUIRED)
 add_executable(orrery-calibrate ${sweep_sources} ${host_sources} ${base_sources})
-target_include_directories(orrery-calibrate PRIVATE ${GLIB_INCLUDE_DIRS})
+target_include_directories(orrery-calibrate PRIVATE ${GLIB_INCLUDE_DIRS} ${CJSON_INCLUDE_DIRS})
 target_compile_definitions(orrery-calibrate PRIVATE ORRERY_VERSION="${PROJECT_VERSION}"
   ORRERY_SOURCE_SCENARIOS="${CMAKE_SOURCE_DIR}/scenarios" $<$<COMPILE_LANGUAGE:C>:_POSIX_C_SOURCE=200809L>)
 target_compile_options(orrery-calibrate PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_flags}>"
@@ -69,3 +76,10 @@ install(TARGETS orrery-calibrate)
 
 # cmake --install FOLDER --component carry --prefix ELSEWHERE: the program, and what a bare node may lack, beside it.
 install(TARGETS orrery-calibrate COMPONENT carry EXCLUDE_FROM_ALL)
+if(NOT CJSON_ARCHIVE)
+  find_library(CJSON_SHARED cjson HINTS ${CJSON_LIBRARY_DIRS})
+  if(CJSON_SHARED)
+    get_filename_component(cjson_real ${CJSON_SHARED} REALPATH)
+    install(FILES ${cjson_real} DESTINATION lib RENAME libcjson.so.1 COMPONENT carry EXCLUDE_FROM_ALL)
+  endif()
+endif()

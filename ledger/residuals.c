@@ -55,7 +55,7 @@ const char *ledger_class_name(LedgerClass kind)
 
 LedgerResiduals *ledger_residuals_new(void)
 {
-    LedgerResiduals *residuals = g_new0(LedgerResiduals, 1);
+    LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
     residuals->holders = 1;
     residuals->sources = g_ptr_array_new_with_free_func(g_free);
     residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
@@ -73,7 +73,6 @@ void ledger_residuals_free(LedgerResiduals *residuals)
     g_array_unref(residuals->rows);
     g_array_unref(residuals->memory);
     g_string_chunk_free(residuals->text);
-    orr_json_free(residuals->doc);
     g_hash_table_destroy(residuals->judging);
     g_free(residuals);
 }
@@ -245,7 +244,7 @@ static bool parse_cells(const OrrJson *const *cells, LedgerResiduals *residuals,
                                 .sequence_length = (int)sequence,
                                 .parameters = orr_json_number(cells[PARAMETERS]),
                                 .log_ratio = orr_json_number(cells[RATIO])};
-    g_array_append_val(residuals->rows, row); /* its text is the document's */
+    ledger_residuals_add(residuals, &row);
     return true;
 }
 
@@ -264,7 +263,7 @@ static bool parse_memory_cells(const OrrJson *const *cells, LedgerResiduals *res
         .framework = orr_json_text(cells[MEMORY_FRAMEWORK]),
         .kind = orr_json_text(cells[MEMORY_KIND]),
         .beyond_frac = orr_json_number(cells[MEMORY_BEYOND])};
-    g_array_append_val(residuals->memory, row);
+    ledger_residuals_add_memory(residuals, &row);
     return true;
 }
 
@@ -296,46 +295,36 @@ static bool parse_row(const char *path, const RowList *list, const OrrJson *node
     return bad_row(path, list->key, index, what, error);
 }
 
-static const RowList LISTS[] = {
-    {"rows", "columns", COLUMN_NAMES, COLUMNS, parse_cells},
-    {"memory_rows", "memory_columns", MEMORY_NAMES, MEMORY_COLUMNS, parse_memory_cells}};
-
-/* A file that is being read, and how many of each list's columns it has named as they are. */
-typedef struct Reading {
-    const char *path;
-    LedgerResiduals *residuals;
-    int columns[G_N_ELEMENTS(LISTS)];
-} Reading;
-
-static bool other_version(const char *path, GError **error)
+static bool columns_match(const OrrJson *columns, const RowList *list)
 {
-    return orr_fail(
-        error, ORR_ERROR_INPUT,
-        "%s: is no file of residuals of this version; write it anew with orrery validate --residuals", path);
+    int i = 0;
+    if (columns == NULL || orr_json_type(columns) != ORR_JSON_LIST)
+        return false;
+    for (const OrrJson *node = orr_json_first(columns); node != NULL; node = orr_json_next(node), i++) {
+        if (i >= list->count || orr_json_type(node) != ORR_JSON_TEXT ||
+            strcmp(orr_json_text(node), list->columns[i]) != 0)
+            return false;
+    }
+    return i == list->count;
 }
 
-static bool parse_entry(void *data, const char *key, int index, const OrrJson *item, GError **error)
+static bool parse_list(const char *path, const OrrJson *root, const RowList *list, LedgerResiduals *residuals,
+                       GError **error)
 {
-    Reading *reading = data;
-    for (gsize i = 0; i < G_N_ELEMENTS(LISTS); i++) {
-        const RowList *list = &LISTS[i];
-        if (strcmp(key, list->key) == 0)
-            return reading->columns[i] == list->count
-                       ? parse_row(reading->path, list, item, index, reading->residuals, error)
-                       : other_version(reading->path, error);
-        if (strcmp(key, list->columns_key) != 0)
-            continue;
-        if (index >= list->count || orr_json_type(item) != ORR_JSON_TEXT ||
-            strcmp(orr_json_text(item), list->columns[index]) != 0)
-            return other_version(reading->path, error);
-        reading->columns[i]++;
+    const bool object = orr_json_type(root) == ORR_JSON_OBJECT;
+    const OrrJson *rows = object ? orr_json_member(root, list->key) : NULL;
+    int index = 0;
+    if (!object || !columns_match(orr_json_member(root, list->columns_key), list) || rows == NULL ||
+        orr_json_type(rows) != ORR_JSON_LIST)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
+            path);
+    for (const OrrJson *node = orr_json_first(rows); node != NULL; node = orr_json_next(node), index++) {
+        if (!parse_row(path, list, node, index, residuals, error))
+            return false;
     }
     return true;
-}
-
-static bool is_list(const OrrJson *root, const char *key)
-{
-    return orr_json_type(orr_json_member(root, key)) == ORR_JSON_LIST;
 }
 
 static void find_judging(LedgerResiduals *residuals)
@@ -349,20 +338,25 @@ static void find_judging(LedgerResiduals *residuals)
     }
 }
 
+static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residuals, GError **error)
+{
+    static const RowList times = {"rows", "columns", COLUMN_NAMES, COLUMNS, parse_cells};
+    static const RowList memory = {"memory_rows", "memory_columns", MEMORY_NAMES, MEMORY_COLUMNS,
+                                   parse_memory_cells};
+    return parse_list(path, root, &times, residuals, error) &&
+           (orr_json_member(root, memory.columns_key) == NULL || /* of a time before there were any */
+            parse_list(path, root, &memory, residuals, error));
+}
+
 bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error)
 {
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    if (doc == NULL)
+        return false;
     LedgerResiduals *residuals = ledger_residuals_new();
-    Reading reading = {.path = path, .residuals = residuals};
-    residuals->doc = orr_json_read_rows(path, parse_entry, &reading, error);
-    const OrrJson *root = residuals->doc != NULL ? orr_json_root(residuals->doc) : NULL;
-    bool ok = root != NULL;
-    for (gsize i = 0; i < G_N_ELEMENTS(LISTS) && ok; i++) {
-        const bool absent =
-            i > 0 && orr_json_member(root, LISTS[i].columns_key) == NULL; /* of an older version */
-        ok = absent || (is_list(root, LISTS[i].key) && reading.columns[i] == LISTS[i].count) ||
-             other_version(path, error);
-    }
+    const bool ok = parse(path, orr_json_root(doc), residuals, error);
     find_judging(residuals);
+    orr_json_free(doc);
     if (ok)
         *ret_residuals = residuals;
     else

@@ -8,7 +8,6 @@
 #ifndef ORR_LEDGER_RESIDUALS_H
 #define ORR_LEDGER_RESIDUALS_H
 
-#include "base/json.h"
 #include "report/report.h"
 
 /* By what is known least; the last that holds wins: an MoE run with context parallelism is of class experts. */
@@ -46,7 +45,6 @@ typedef struct LedgerResiduals {
     GArray *rows;       /* LedgerResidual; their text is owned by `text` */
     GArray *memory;     /* LedgerMemoryResidual; likewise */
     GStringChunk *text;
-    OrrJsonDoc *doc; /* what was read, which owns the text of its rows; NULL: nothing */
     GHashTable
         *judging; /* sources that only judge: blind sets, whose times are not written. Read from a file: those
                           * of which it has memory and no times */

@@ -8,6 +8,7 @@ class Orrery < Formula
   depends_on "cmake" => :build
   depends_on "ninja" => :build
   depends_on "pkg-config" => :build
+  depends_on "cjson"
   depends_on "glib"
   depends_on "gnuplot"
 

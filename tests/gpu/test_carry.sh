@@ -20,9 +20,12 @@ fail() {
 needed=$(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 for library in $needed; do
     case $library in
-    libcublasLt.so.* | libm.so.* | libc.so.* | libpthread.so.* | libdl.so.* | librt.so.* | ld-linux*) ;;
+    libcublasLt.so.* | libcjson.so.1 | libm.so.* | libc.so.* | libpthread.so.* | libdl.so.* | librt.so.* | ld-linux*) ;;
     *) fail "needs $library, which docs/CALIBRATION.md does not name" ;;
     esac
 done
 readelf -d "$program" | grep -q 'RUNPATH.*\[$ORIGIN:$ORIGIN/../lib\]' || fail "looks elsewhere than beside itself"
+case $needed in
+*libcjson*) ldd "$program" | grep -q "libcjson.so.1 => $folder/carried/" || fail "does not find the cJSON beside it" ;;
+esac
 (cd / && "$program" --help >/dev/null) || fail "does not start"

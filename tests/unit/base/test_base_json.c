@@ -1,6 +1,5 @@
 /* The JSON door: what is read exactly, what is refused and how it is said, what is written. */
 #include <float.h>
-#include <glib/gstdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,40 +331,6 @@ static void test_file(void)
     g_clear_error(&error);
 }
 
-typedef struct Rows {
-    GString *seen;
-    int most;
-} Rows;
-
-static bool each_row(void *data, const char *key, int index, const OrrJson *item, GError **error)
-{
-    Rows *rows = data;
-    g_autofree char *shown = orr_json_dump(item);
-    g_string_append_printf(rows->seen, "%s %d %s;", key, index, shown);
-    return index < rows->most || orr_fail(error, ORR_ERROR_INPUT, "enough");
-}
-
-/* Entries of lists of the root go to who asks, once each, and leave the lists empty; all else is the tree. */
-static void test_rows(void)
-{
-    static const char text[] = "{\"a\": [[1, \"x\\ny\"], {\"b\": [2, 3]}], \"c\": {\"d\": [4]}, \"e\": []}";
-    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "orrery-test-rows.json", NULL);
-    g_autoptr(GString) seen = g_string_new(NULL);
-    g_autoptr(GError) error = NULL;
-    Rows rows = {seen, 5};
-    g_assert_true(g_file_set_contents(path, text, -1, NULL));
-    OrrJsonDoc *doc = orr_json_read_rows(path, each_row, &rows, &error);
-    g_assert_no_error(error);
-    g_assert_cmpstr(seen->str, ==, "a 0 [1,\"x\\ny\"];a 1 {\"b\":[2,3]};");
-    g_autofree char *left = orr_json_dump(orr_json_root(doc));
-    g_assert_cmpstr(left, ==, "{\"a\":[],\"c\":{\"d\":[4]},\"e\":[]}");
-    orr_json_free(doc);
-    rows.most = 0;
-    g_assert_null(orr_json_read_rows(path, each_row, &rows, &error));
-    g_assert_cmpstr(error->message, ==, "enough");
-    g_assert_cmpint(g_remove(path), ==, 0);
-}
-
 /* What is taken from another document lives on in this one, also where both grow afterwards. */
 static void test_taken(void)
 {
@@ -423,7 +388,6 @@ int main(int argc, char **argv)
     g_test_add_func("/base/json/keys-twice", test_keys_twice);
     g_test_add_func("/base/json/bad-bytes", test_bad_bytes_anywhere);
     g_test_add_func("/base/json/file", test_file);
-    g_test_add_func("/base/json/rows", test_rows);
     g_test_add_func("/base/json/taken", test_taken);
     g_test_add_func("/base/json/decimals", test_decimals);
     return g_test_run();
