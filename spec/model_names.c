@@ -7,22 +7,47 @@
 
 static bool changes_no_shape(const char *word)
 {
-    static const char *const words[] = {"meta", "hf",   "instruct", "chat", "base", "it",   "lora", "qlora",
-                                        "v0.1", "v0.2", "v0.3",     "2507", "0324", "bnb",  "4bit", "8bit",
-                                        "bf16", "gptq", "awq",      "fp8",  "int4", "0528", "nf4",  "v1.0"};
+    static const char *const words[] = {"meta",  "hf",   "instruct", "chat",  "base", "it",       "lora",
+                                        "qlora", "v0.1", "v0.2",     "v0.3",  "2507", "0324",     "bnb",
+                                        "4bit",  "8bit", "bf16",     "gptq",  "awq",  "fp8",      "int4",
+                                        "0528",  "nf4",  "v1.0",     "coder", "math", "thinking", "preview"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         if (strcmp(word, words[i]) == 0)
             return true;
     return false;
 }
 
-/* Versions that have the shapes of another one: Llama 3.1 and 3.3 those of 3, Qwen 2 those of 2.5. */
+/* Versions that have the shapes of another one: Llama 3.1 and 3.3 those of 3, Qwen 2 those of 2.5, distilled and tuned ones
+ * those of what they began with; and names without the size that a preset's has. The distilled Qwen 1.5B unties its head. */
 static const char *const same_shape[][2] = {
-    {"llama318b", "llama38b"},     {"llama3170b", "llama370b"},   {"llama3370b", "llama370b"},
-    {"llama31405b", "llama3405b"}, {"qwen205b", "qwen2505b"},     {"qwen215b", "qwen2515b"},
-    {"deepseekr1", "deepseekv3"},  {"qwen27b", "qwen257b"},       {"qwen272b", "qwen2572b"},
-    {"phi3mini", "phi3mini38b"},   {"phi3mini4k", "phi3mini38b"}, {"phi3mini128k", "phi3mini38b"},
-    {"phi4", "phi414b"},           {"gpt2", "gpt2small"},
+    {"llama318b", "llama38b"},
+    {"llama3170b", "llama370b"},
+    {"llama3370b", "llama370b"},
+    {"llama31405b", "llama3405b"},
+    {"qwen205b", "qwen2505b"},
+    {"qwen215b", "qwen2515b"},
+    {"deepseekr1", "deepseekv3"},
+    {"qwen27b", "qwen257b"},
+    {"qwen272b", "qwen2572b"},
+    {"phi3mini", "phi3mini38b"},
+    {"phi3mini4k", "phi3mini38b"},
+    {"phi3mini128k", "phi3mini38b"},
+    {"phi4", "phi414b"},
+    {"gpt2", "gpt2small"},
+    {"qwq32b", "qwen2532b"},
+    {"bloom", "bloom176b"},
+    {"bertlargeuncased", "bertlarge"},
+    {"nemotron4340b", "nemotron340b"},
+    {"zephyr7bbeta", "mistral7b"},
+    {"vicuna7bv15", "llama27b"},
+    {"vicuna13bv15", "llama213b"},
+    {"llama4scout17b16e", "llama4scout109b"},
+    {"llama4maverick17b128e", "llama4maverick400b"},
+    {"deepseekr1distillqwen7b", "qwen257b"},
+    {"deepseekr1distillqwen14b", "qwen2514b"},
+    {"deepseekr1distillqwen32b", "qwen2532b"},
+    {"deepseekr1distillllama8b", "llama38b"},
+    {"deepseekr1distillllama70b", "llama370b"},
 };
 
 /* "llama38b" of "Meta-Llama-3.1-8B-Instruct". */
