@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Do the tests notice a changed line? Random mutants of the rooms, each built and tested.
 
-    tests/mutate.py [--count 20] [--seed 1] [--list] [ROOM...]
+    tests/mutate.py [--count 20] [--seed 1] [--own] [--list] [ROOM...]
     tests/mutate.py --line FILE:LINE:OPERATOR      one mutant: FILE of the tree, OPERATOR as printed
 
 A mutant drops a term of a sum, turns a sign, swaps * and /, moves or turns a comparison, or swaps && and ||, once, in
 code that is not a string, a comment or a preprocessor line. It is killed when it does not build, when a test of its room
-fails or takes two minutes, or, where these pass, when one of the label "fast" does. Some survivors cannot be killed: the
+fails or takes two minutes, or, where these pass and --own is not given, when one of the label "fast" does. Some survivors cannot be killed: the
 line comes to the same. Every survivor is printed with its line, to be read.
 
 Works in build/mutate, on the committed tree; nothing else is touched. Exit 0 when at least 90 % were killed, else 1.
@@ -128,28 +128,28 @@ def room_targets(names):
     return [name for name in programs if name.startswith("test_")]
 
 
-def judge(room):
+def judge(room, alone):
     """How a mutant that is in the tree fares: what killed it, or None."""
     own = short(tests_of(room))
     status, said = build(room_targets(own) or ["orrery"])
     if status != 0:
         return "the compiler"
     killer = run_tests(own)
-    if killer is None:
+    if killer is None and not alone:
         status, said = build([])
         others = [name for name in short(tests_of("fast")) if name not in own]
         killer = "the compiler" if status != 0 else run_tests(others)
     return killer
 
 
-def try_mutant(path, mutant):
+def try_mutant(path, mutant, alone):
     line, operator, begin, end, new = mutant
     room = path.split("/")[0]
     file = TREE / path
     text = file.read_text()
     file.write_text(text[:begin] + new + text[end:])
     try:
-        killer = judge(room)
+        killer = judge(room, alone)
     finally:
         file.write_text(text)
     before = text.splitlines()[line - 1].strip()
@@ -162,6 +162,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--own", action="store_true", help="run the tests of the mutant's room alone")
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--line", action="append", default=[], metavar="FILE:LINE:OPERATOR")
     parser.add_argument("rooms", nargs="*", metavar="ROOM")
@@ -192,11 +193,11 @@ def main():
     if status != 0:
         sys.exit(said)
     rooms = sorted({path.split("/")[0] for path, _ in chosen})
-    for names in [tests_of(room) for room in rooms] + [tests_of("fast")]:
+    for names in [tests_of(room) for room in rooms] + [[] if options.own else tests_of("fast")]:
         failed = run_tests(short(names))
         if failed:
             sys.exit(f"mutate: {failed} fails without a mutant")
-    killed = sum(try_mutant(path, mutant) for path, mutant in chosen)
+    killed = sum(try_mutant(path, mutant, options.own) for path, mutant in chosen)
     print(f"{killed} of {len(chosen)} killed")
     sys.exit(0 if 10 * killed >= 9 * len(chosen) else 1)
 
