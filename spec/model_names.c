@@ -7,10 +7,10 @@
 
 static bool changes_no_shape(const char *word)
 {
-    static const char *const words[] = {"meta",  "hf",   "instruct", "chat",  "base", "it",       "lora",
-                                        "qlora", "v0.1", "v0.2",     "v0.3",  "2507", "0324",     "bnb",
-                                        "4bit",  "8bit", "bf16",     "gptq",  "awq",  "fp8",      "int4",
-                                        "0528",  "nf4",  "v1.0",     "coder", "math", "thinking", "preview"};
+    static const char *const words[] = {
+        "meta", "hf",   "instruct", "chat", "base",  "it",   "lora",     "qlora",   "v0.1", "v0.2",
+        "v0.3", "2507", "0324",     "bnb",  "4bit",  "8bit", "bf16",     "gptq",    "awq",  "fp8",
+        "int4", "0528", "nf4",      "v1.0", "coder", "math", "thinking", "preview", "pt"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
         if (strcmp(word, words[i]) == 0)
             return true;

@@ -9,6 +9,7 @@
 #include "costmodel/params.h"
 #include "spec/complete.h"
 #include "spec/import_hf.h"
+#include "spec/load.h"
 #include "spec/read.h"
 
 typedef struct Family {
@@ -289,11 +290,51 @@ static void test_groups(void)
     }
 }
 
+/* Shipped shapes: to the last parameter the published count without what the preset's source says is left out. */
+static void test_presets(void)
+{
+    static const struct {
+        const char *name;
+        int64_t published, left_out;
+        int window_tokens, full_every;
+    } cases[] = {
+        {"gemma-2-2b", 2614341888, INT64_C(2) * 2304 * 26, 4096, 2}, /* two more norms a layer */
+        {"gemma-2-9b", 9241705984, INT64_C(2) * 3584 * 42, 4096, 2},
+        {"gemma-2-27b", 27227128320, INT64_C(2) * 4608 * 46, 4096, 2},
+        {"gemma-3-1b", 999885952, INT64_C(2) * 1152 * 26, 512, 6},
+        {"gemma-3-4b", 3880099328, INT64_C(2) * 2560 * 34, 1024, 6},
+        {"gemma-3-12b", 11765788416, INT64_C(2) * 3840 * 48, 1024, 6},
+        {"gemma-3-27b", 27009002240, INT64_C(2) * 5376 * 62, 1024, 6},
+        {"glm-4-9b", 9399951360, 0, 0, 0},
+        /* embedding and head of the prediction layer are stored twice, and routers have a bias of each expert */
+        {"glm-4.5", 358337791296, INT64_C(2) * 151552 * 5120 + 160 * 90, 0, 0},
+        {"glm-4.5-air", 110468824832, INT64_C(2) * 151552 * 4096 + 128 * 46, 0, 0},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"model\":\"%s\",\"cluster\":{\"preset\":\"dgx-h100\"},\"training\":"
+                            "{\"sequence_length\":4096,\"global_batch\":8}}",
+                            cases[i].name);
+        g_autofree Spec *spec = g_new(Spec, 1);
+        g_autoptr(GError) error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), cases[i].name, &error);
+        g_assert_no_error(error);
+        spec_load_json(orr_json_root(doc), cases[i].name, NULL, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        orr_json_free(doc);
+        g_assert_cmpint(llround(cost_parameters(&spec->model, 0, false)), ==,
+                        cases[i].published - cases[i].left_out);
+        g_assert_cmpint(spec->model.attention_window_tokens, ==, cases[i].window_tokens);
+        g_assert_cmpint(spec->model.attention_full_every, ==, cases[i].full_every);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/import/families/parameters", test_parameters);
     g_test_add_func("/import/families/said", test_said);
     g_test_add_func("/import/families/groups", test_groups);
+    g_test_add_func("/import/families/presets", test_presets);
     return g_test_run();
 }
