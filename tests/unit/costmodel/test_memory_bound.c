@@ -1,4 +1,5 @@
 /* Byte-moving kernels: the formula by hand, its limits, and the streams of [AzureBench]. */
+#include "costmodel/kernels.h"
 #include "costmodel/norms.h"
 #include "tests/unit/kernel_fixture.h"
 
@@ -212,6 +213,22 @@ static void test_streams(void)
     }
 }
 
+/* What does not depend on the clock is paid before anything else under a cap. */
+static void test_power_demand(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    const double fixed = cost_gemm_shared(&accelerator)->static_frac;
+    g_assert_cmpfloat(fixed, >, 0);
+    accelerator.power_w = 100;
+    accelerator.power_cap_w = 0;
+    g_assert_cmpfloat(cost_power_demand(&accelerator), ==, 1);
+    for (double cap = 100; cap >= 60; cap -= 20) {
+        accelerator.power_cap_w = cap;
+        g_assert_cmpfloat_with_epsilon(cost_power_demand(&accelerator) * (cap / 100 - fixed), 1 - fixed,
+                                       1e-12);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -219,6 +236,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory-bound/norm-that-adds", test_norm_that_adds);
     g_test_add_func("/memory-bound/norm-rows", test_norm_rows);
     g_test_add_func("/memory-bound/norm-backward-presets", test_norm_backward_presets);
+    g_test_add_func("/memory-bound/power-demand", test_power_demand);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);
     g_test_add_func("/memory-bound/row-warps", test_row_warps);
     g_test_add_func("/memory-bound/without-sms", test_without_sms);

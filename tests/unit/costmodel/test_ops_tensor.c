@@ -281,9 +281,40 @@ static void pieces_of_parts(void)
     }
 }
 
+static double product_flops(const CostOps *ops)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        const CostGemm *gemm = &ops->op[i].u.gemm;
+        sum += ops->op[i].kind == COST_OP_GEMM ? gemm->m * gemm->n * gemm->k * gemm->groups : 0;
+    }
+    return sum;
+}
+
+/* Grids cut a product into other blocks: of as many operations on each rank. */
+static void blocks_of_grids(void)
+{
+    static const struct {
+        SpecTensorScheme scheme;
+        int tensor, depth;
+    } grids[] = {{SPEC_TENSOR_2D, 4, 1}, {SPEC_TENSOR_2_5D, 8, 2}, {SPEC_TENSOR_3D, 8, 1}};
+    for (gsize i = 0; i < G_N_ELEMENTS(grids); i++)
+        for (CostPass pass = COST_FORWARD; pass < COST_PASS_COUNT; pass++) {
+            Spec spec = make_spec(grids[i].tensor, false, SPEC_ATTENTION_CUDNN);
+            const CostOps line = fixture_layer_ops(&spec, pass);
+            spec.parallel.tensor_scheme = grids[i].scheme;
+            spec.parallel.tensor_depth = grids[i].depth;
+            const CostOps grid = fixture_layer_ops(&spec, pass);
+            const double flops = product_flops(&line);
+            g_assert_cmpfloat(flops, >, 0);
+            g_assert_cmpfloat_with_epsilon(product_flops(&grid) / flops, 1, 1e-12);
+        }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ops/blocks-of-grids", blocks_of_grids);
     g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
     g_test_add_func("/ops/pieces-of-products", pieces_of_products);

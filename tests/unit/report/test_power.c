@@ -147,6 +147,21 @@ static void test_refused(void)
     }
 }
 
+/* Hours and energy at their prices; what energy emits. */
+static void test_prices(void)
+{
+    static const char *const sets[] = {"cluster.usd_per_gpu_hour=2", "cluster.usd_per_kwh=0.5",
+                                       "cluster.co2_g_per_kwh=400", NULL};
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    const Report report = run(sets, spec, arena);
+    g_assert_cmpfloat(report.kwh, >, 0);
+    g_assert_cmpfloat(fabs(report.usd / (2 * report.gpu_hours + 0.5 * report.kwh) - 1), <, 1e-12);
+    g_assert_cmpfloat(fabs(report_hours_usd(&report) / (2 * report.gpu_hours) - 1), <, 1e-9);
+    g_assert_cmpfloat(fabs(report.co2_kg / (0.4 * report.kwh) - 1), <, 1e-12);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -154,6 +169,7 @@ int main(int argc, char **argv)
     g_test_add_func("/power/sold-with-less", test_sold_with_less);
     g_test_add_func("/power/cap", test_cap);
     g_test_add_func("/power/idle", test_idle);
+    g_test_add_func("/power/prices", test_prices);
     g_test_add_func("/power/refused", test_refused);
     return g_test_run();
 }

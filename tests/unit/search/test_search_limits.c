@@ -165,6 +165,25 @@ static void test_refused(void)
     }
 }
 
+/* What lacks of a GPU's memory or of its part of a node's, whichever is more. */
+static void test_short(void)
+{
+    static const struct {
+        double needed, host, lacks;
+        bool of_host;
+    } cases[] = {{8, 0, 0, false}, {10, 0, 2, false}, {8, 7, 2, true}, {11, 7, 3, false}, {10, 9, 4, true}};
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    spec->search.max_host_bytes_per_node = 20;
+    spec->cluster.gpus_per_node = 4; /* five of each GPU */
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SearchRun run = {0};
+        search_limits_judge(spec, 8, cases[i].needed, cases[i].host, &run);
+        g_assert_cmpint(run.fits, ==, cases[i].lacks == 0);
+        g_assert_cmpfloat(run.short_bytes, ==, cases[i].lacks);
+        g_assert_cmpint(run.short_of_host, ==, cases[i].of_host);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -172,6 +191,7 @@ int main(int argc, char **argv)
     g_test_add_func("/search-limits/order", test_order);
     g_test_add_func("/search-limits/memory", test_memory);
     g_test_add_func("/search-limits/host", test_host);
+    g_test_add_func("/search-limits/short", test_short);
     g_test_add_func("/search-limits/refused", test_refused);
     return g_test_run();
 }
