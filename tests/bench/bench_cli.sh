@@ -25,8 +25,12 @@ row() {
 
 command=run
 printf '%-34s %4s %10s %10s %13s %13s\n' 'orrery run' runs median goal 'max memory' goal
-row 'gpt3-175b' 20 0.020 4294967296 "$examples/gpt3-175b.json"
-row 'llama3-405b-16k' 20 0.050 4294967296 "$examples/llama3-405b-16k.json"
+command=--version
+row 'the program alone' 40 0.003 33554432
+command=run
+row 'gpt2-xl-1gpu' 40 0.006 33554432 "$examples/gpt2-xl-1gpu.json"
+row 'gpt3-175b' 40 0.010 33554432 "$examples/gpt3-175b.json"
+row 'llama3-405b-16k' 40 0.012 33554432 "$examples/llama3-405b-16k.json"
 row 'llama3-405b-16k --unfold' 3 30 4294967296 "$examples/llama3-405b-16k.json" --unfold
 row 'llama3-405b-1m --unfold' 1 30 1000000000 "$examples/llama3-405b-16k.json" --unfold --quiet \
     --set parallel.data=8192 --set training.global_batch=131072 --set cluster.nodes=131072
