@@ -76,7 +76,8 @@ CostFlops cost_flops(const Spec *spec, const int *stage_layers, int stages)
 {
     if (spec->model.list.text != NULL) {
         const double flops = spec->training.global_batch * cost_list_flops(&spec->model);
-        return (CostFlops){.model = flops, .model_full = flops, .hardware = flops};
+        const bool again = spec->training.recompute.mode == SPEC_RECOMPUTE_FULL; /* forwards: a third */
+        return (CostFlops){.model = flops, .model_full = flops, .hardware = flops * (again ? 4.0 / 3 : 1)};
     }
     const Spec whole = unsplit(spec);
     const CostLayerGroups groups = cost_group_model(spec, stage_layers, stages);

@@ -31,13 +31,17 @@ static bool check_list(const Spec *spec, const char *where, GError **error)
                         "%s: parallel.zero: a list of model.layers takes no \"auto\"; give micro_batch as a "
                         "number and zero 0, 1, 2 or 3",
                         where);
-    if (spec->training.recompute.mode != SPEC_RECOMPUTE_NONE || spec->offload.activation_layers != 0 ||
-        spec_offloads_states(&spec->offload))
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%s: training.recompute: a list of model.layers keeps its activations on the GPU; give "
-            "\"none\", and no offload",
-            where);
+    const SpecRecompute *recompute = &spec->training.recompute;
+    const bool whole = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers == 0 &&
+                       !recompute->partitioned && !recompute->halves;
+    if (recompute->mode != SPEC_RECOMPUTE_NONE && !whole)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: training.recompute: of a list of model.layers all run again or none; give "
+                        "\"full\" or \"none\"",
+                        where);
+    if (spec->offload.activation_layers != 0 || spec_offloads_states(&spec->offload))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: offload: a list of model.layers stays on the GPU; give no offload", where);
     return true;
 }
 

@@ -39,6 +39,20 @@ static void exchange_input(const Step *step, const SpecLayer *before, SimSegment
     segment->backward_temp_bytes = step_bytes(bytes * (1 - 1.0 / tensor));
 }
 
+/* Full recomputation: every layer is a checkpoint of its own, which keeps what the layer before put out and runs forward
+ * again, exchanges and all, before its backward. The network's input is the loader's. Source: [Chen2016] */
+static void run_again(const Step *step, const SpecLayer *before, SimSegment *segment)
+{
+    const Spec *spec = step->spec;
+    const double input_bytes =
+        before != NULL ? before->output_bytes * spec->training.micro_batch / spec->parallel.tensor : 0;
+    segment->recompute = segment->forward;
+    segment->recompute.part_ps[SIM_PART_RECOMPUTE] = segment->forward.part_ps[SIM_PART_COMPUTE];
+    segment->recompute.part_ps[SIM_PART_COMPUTE] = 0;
+    segment->backward_temp_bytes = sim_sum(segment->backward_temp_bytes, segment->activation_bytes);
+    segment->activation_bytes = step_bytes(input_bytes);
+}
+
 static void fill_layer(const Step *step, double slowest, const SpecLayer *before, const SpecLayer *layer,
                        SimSegment *segment, StepParams *params)
 {
@@ -54,6 +68,8 @@ static void fill_layer(const Step *step, double slowest, const SpecLayer *before
         llround(layer->activation_bytes * spec->training.micro_batch / spec->parallel.tensor);
     if (before != NULL && cost_list_gathers(spec, layer))
         exchange_input(step, before, segment);
+    if (spec->training.recompute.mode == SPEC_RECOMPUTE_FULL)
+        run_again(step, before, segment);
     *params = (StepParams){.weights = {.dense = layer->parameters / spec->parallel.tensor,
                                        .tensors = layer->parameters > 0 ? TENSORS : 0}};
 }

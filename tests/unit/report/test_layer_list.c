@@ -158,6 +158,32 @@ static void test_together(void)
     g_assert_cmpfloat(zero3->report.peak_bytes, <, zero2->report.peak_bytes);
 }
 
+/* Two of six seconds a sample run again; a layer keeps what the one before put out, the first nothing. */
+static void test_recompute(void)
+{
+    static const int64_t kept[] = {0, 8000000, 8000000, 4000000},
+                         own[] = {8000000, 8000000, 8000000, 1000000};
+    g_autoptr(Asked) none = run("cluster.gpus_per_node=1", NULL);
+    g_autoptr(Asked) full = run("cluster.gpus_per_node=1", "training.recompute=full");
+    g_autoptr(Asked) two = run("parallel.tensor=2", "training.recompute=full");
+    const SimStage *stage = &full->report.plan.stages[0], *shared = &two->report.plan.stages[0];
+    g_assert_cmpfloat_with_epsilon(part_s(full, SIM_PART_COMPUTE), 48, 0.01);
+    g_assert_cmpfloat_with_epsilon(part_s(full, SIM_PART_RECOMPUTE), 16, 0.01);
+    g_assert_cmpfloat_with_epsilon(step_s(full) - step_s(none), 16, 0.01);
+    for (int i = 0; i < 4; i++) {
+        g_assert_cmpint(stage->segments[i].activation_bytes, ==, kept[i]);
+        g_assert_cmpint(stage->segments[i].backward_temp_bytes, ==, own[i]);
+        g_assert_cmpint(shared->segments[i].activation_bytes, ==, kept[i] / 2);
+    }
+    static const char *const flops[] = {
+        "cluster.gpus_per_node=1", "training.recompute=full",
+        "model.layers=[{\"flops\":4e12,\"parameters\":16e6,\"activation_bytes\":1e6}]", NULL};
+    g_autoptr(Asked) counted = ask(flops);
+    g_assert_cmpfloat_with_epsilon(counted->report.hfu / counted->report.mfu, 4.0 / 3, 1e-9);
+    /* the second layer gathers its input again */
+    g_assert_cmpint(shared->segments[1].recompute.scale_up_bytes, ==, 4000000);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -187,6 +213,7 @@ int main(int argc, char **argv)
     g_test_add_func("/layer-list/tensor", test_tensor);
     g_test_add_func("/layer-list/tensor-flops", test_tensor_flops);
     g_test_add_func("/layer-list/together", test_together);
+    g_test_add_func("/layer-list/recompute", test_recompute);
     g_test_add_func("/layer-list/refused", test_refused);
     return g_test_run();
 }
