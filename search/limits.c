@@ -228,7 +228,8 @@ bool search_supports(const Spec *spec, GError **error)
             "\"auto\" beside other fields that are, or leave it out");
     if (spec->model.list.text != NULL || spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: can be run but not searched; give values instead of \"auto\"",
+                        "%s: can be run but not searched; give values instead of \"auto\", or vary "
+                        "them: orrery sweep FILE --vary KEY=VALUES",
                         spec->model.list.text != NULL ? "model.layers: a list" : "parallel.data_scheme");
     return true;
 }

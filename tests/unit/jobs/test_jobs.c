@@ -357,6 +357,26 @@ static void test_refused(void)
     }
 }
 
+/* GPU-hours of GPU-seconds; the text names both pools once. */
+static void test_written(void)
+{
+    JobsTrace trace = read("{\"pools\":[{\"name\":\"a\",\"gpus\":3},{\"name\":\"h\",\"gpus\":5}],\"jobs\":[{"
+                           "\"seconds\":10,\"gpus\":1}]}");
+    const JobsResult result = {.work_gpu_s = 7200, .done_gpu_s = 3600, .held_gpu_s = 10800};
+    g_autoptr(GString) out = g_string_new(NULL);
+    jobs_write_text(&trace, &result, 1, 80, out);
+    g_assert_nonnull(strstr(out->str, "1 jobs on 3 a and 5 h: 2 GPU-hours of work\n"));
+    g_string_truncate(out, 0);
+    jobs_write_json(&trace, &result, 1, out);
+    OrrJsonDoc *doc = orr_json_parse(out->str, out->len, "jobs", NULL);
+    const OrrJson *row = orr_json_first(orr_json_member(orr_json_root(doc), "policies"));
+    g_assert_cmpfloat(orr_json_number(orr_json_member(row, "work_gpu_hours")), ==, 2);
+    g_assert_cmpfloat(orr_json_number(orr_json_member(row, "done_gpu_hours")), ==, 1);
+    g_assert_cmpfloat(orr_json_number(orr_json_member(row, "held_gpu_hours")), ==, 3);
+    orr_json_free(doc);
+    jobs_trace_clear(&trace);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -368,6 +388,7 @@ int main(int argc, char **argv)
     g_test_add_func("/jobs/fragments", test_fragments);
     g_test_add_func("/jobs/sharing-and-speed", test_sharing_and_speed);
     g_test_add_func("/jobs/drawn", test_drawn);
+    g_test_add_func("/jobs/written", test_written);
     g_test_add_func("/jobs/refused", test_refused);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "search/choose.h"
 #include "spec/layer_list.h"
 #include "spec/list_stages.h"
 #include "spec/load.h"
@@ -204,6 +205,17 @@ static void test_refused(void)
     }
 }
 
+/* Nothing bounds the steps of a list: a sweep tries its fields. */
+static void test_searched(void)
+{
+    g_autoptr(Asked) one = run("cluster.gpus_per_node=1", NULL);
+    g_autofree Spec *chosen = g_new0(Spec, 1);
+    g_autoptr(GError) error = NULL;
+    one->spec.execution.attention = (SpecAttention)SPEC_AUTO;
+    g_assert_false(search_choose(&one->spec, chosen, &error));
+    g_assert_nonnull(strstr(error->message, "or vary them: orrery sweep FILE --vary"));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -215,5 +227,6 @@ int main(int argc, char **argv)
     g_test_add_func("/layer-list/together", test_together);
     g_test_add_func("/layer-list/recompute", test_recompute);
     g_test_add_func("/layer-list/refused", test_refused);
+    g_test_add_func("/layer-list/searched", test_searched);
     return g_test_run();
 }
