@@ -55,7 +55,7 @@ const char *ledger_class_name(LedgerClass kind)
 
 LedgerResiduals *ledger_residuals_new(void)
 {
-    LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
+    LedgerResiduals *residuals = g_new0(LedgerResiduals, 1);
     residuals->holders = 1;
     residuals->sources = g_ptr_array_new_with_free_func(g_free);
     residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
@@ -73,6 +73,7 @@ void ledger_residuals_free(LedgerResiduals *residuals)
     g_array_unref(residuals->rows);
     g_array_unref(residuals->memory);
     g_string_chunk_free(residuals->text);
+    g_free(residuals->file);
     g_hash_table_destroy(residuals->judging);
     g_free(residuals);
 }
@@ -216,54 +217,54 @@ static bool bad_row(const char *path, const char *list, int index, const char *w
                     what);
 }
 
-static bool parse_cells(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what)
+/* Of a row: text, or a number. */
+typedef union Cell {
+    const char *text;
+    double number;
+} Cell;
+
+static bool take_time(const Cell *cells, LedgerResiduals *residuals, const char **ret_what)
 {
-    for (int i = 0; i < COLUMNS; i++) {
-        if (orr_json_type(cells[i]) != (i < GPUS ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
-            *ret_what = COLUMN_NAMES[i];
-            return false;
-        }
-    }
     int kind = 0;
-    while (kind < LEDGER_CLASS_COUNT && strcmp(CLASS_NAMES[kind], orr_json_text(cells[CLASS])) != 0)
+    while (kind < LEDGER_CLASS_COUNT && strcmp(CLASS_NAMES[kind], cells[CLASS].text) != 0)
         kind++;
-    const double gpus = orr_json_number(cells[GPUS]), sequence = orr_json_number(cells[SEQUENCE]);
+    const double gpus = cells[GPUS].number, sequence = cells[SEQUENCE].number;
     if (kind == LEDGER_CLASS_COUNT || !(gpus >= 1 && gpus <= G_MAXINT) ||
         !(sequence >= 1 && sequence <= G_MAXINT)) {
         *ret_what = kind == LEDGER_CLASS_COUNT ? "class" : "gpus or sequence_length";
         return false;
     }
-    const LedgerResidual row = {.source = ledger_residuals_source(residuals, orr_json_text(cells[SOURCE])),
+    const LedgerResidual row = {.source = ledger_residuals_source(residuals, cells[SOURCE].text),
                                 .kind = (LedgerClass)kind,
-                                .id = orr_json_text(cells[ID]),
-                                .accelerator = orr_json_text(cells[ACCELERATOR]),
-                                .precision = orr_json_text(cells[PRECISION]),
-                                .framework = orr_json_text(cells[FRAMEWORK]),
-                                .schedule = orr_json_text(cells[SCHEDULE]),
+                                .id = cells[ID].text,
+                                .accelerator = cells[ACCELERATOR].text,
+                                .precision = cells[PRECISION].text,
+                                .framework = cells[FRAMEWORK].text,
+                                .schedule = cells[SCHEDULE].text,
                                 .gpus = (int)gpus,
                                 .sequence_length = (int)sequence,
-                                .parameters = orr_json_number(cells[PARAMETERS]),
-                                .log_ratio = orr_json_number(cells[RATIO])};
-    ledger_residuals_add(residuals, &row);
+                                .parameters = cells[PARAMETERS].number,
+                                .log_ratio = cells[RATIO].number};
+    if (residuals->file != NULL)
+        g_array_append_val(residuals->rows, row);
+    else
+        ledger_residuals_add(residuals, &row);
     return true;
 }
 
-static bool parse_memory_cells(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what)
+static bool take_memory(const Cell *cells, LedgerResiduals *residuals, const char **ret_what)
 {
-    for (int i = 0; i < MEMORY_COLUMNS; i++) {
-        if (orr_json_type(cells[i]) != (i < MEMORY_BEYOND ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
-            *ret_what = MEMORY_NAMES[i];
-            return false;
-        }
-    }
-    const LedgerMemoryResidual row = {
-        .source = ledger_residuals_source(residuals, orr_json_text(cells[MEMORY_SOURCE])),
-        .id = orr_json_text(cells[MEMORY_ID]),
-        .accelerator = orr_json_text(cells[MEMORY_ACCELERATOR]),
-        .framework = orr_json_text(cells[MEMORY_FRAMEWORK]),
-        .kind = orr_json_text(cells[MEMORY_KIND]),
-        .beyond_frac = orr_json_number(cells[MEMORY_BEYOND])};
-    ledger_residuals_add_memory(residuals, &row);
+    (void)ret_what;
+    const LedgerMemoryResidual row = {.source = ledger_residuals_source(residuals, cells[MEMORY_SOURCE].text),
+                                      .id = cells[MEMORY_ID].text,
+                                      .accelerator = cells[MEMORY_ACCELERATOR].text,
+                                      .framework = cells[MEMORY_FRAMEWORK].text,
+                                      .kind = cells[MEMORY_KIND].text,
+                                      .beyond_frac = cells[MEMORY_BEYOND].number};
+    if (residuals->file != NULL)
+        g_array_append_val(residuals->memory, row);
+    else
+        ledger_residuals_add_memory(residuals, &row);
     return true;
 }
 
@@ -271,25 +272,35 @@ static bool parse_memory_cells(const OrrJson *const *cells, LedgerResiduals *res
 typedef struct RowList {
     const char *key, *columns_key;
     const char *const *columns;
-    int count; /* of columns, at most COLUMNS */
-    bool (*parse)(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what);
+    int texts, count; /* of columns, at most COLUMNS: texts come first, then numbers */
+    bool (*take)(const Cell *cells, LedgerResiduals *residuals, const char **ret_what);
 } RowList;
+
+static const RowList LISTS[] = {
+    {"rows", "columns", COLUMN_NAMES, GPUS, COLUMNS, take_time},
+    {"memory_rows", "memory_columns", MEMORY_NAMES, MEMORY_BEYOND, MEMORY_COLUMNS, take_memory}};
 
 static bool parse_row(const char *path, const RowList *list, const OrrJson *node, int index,
                       LedgerResiduals *residuals, GError **error)
 {
-    const OrrJson *cells[COLUMNS];
+    Cell cells[COLUMNS];
+    const char *column = NULL;
     int count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST)
         return bad_row(path, list->key, index, "is no list", error);
-    for (const OrrJson *cell = orr_json_first(node); cell != NULL; cell = orr_json_next(cell), count++) {
-        if (count < list->count)
-            cells[count] = cell;
-    }
-    if (count != list->count)
+    if (orr_json_count(node) != list->count)
         return bad_row(path, list->key, index, "does not have as many cells as there are columns", error);
-    const char *column = NULL;
-    if (list->parse(cells, residuals, &column))
+    for (const OrrJson *cell = orr_json_first(node); cell != NULL && column == NULL;
+         cell = orr_json_next(cell), count++) {
+        const bool text = count < list->texts;
+        if (orr_json_type(cell) != (text ? ORR_JSON_TEXT : ORR_JSON_NUMBER))
+            column = list->columns[count];
+        else if (text)
+            cells[count].text = orr_json_text(cell);
+        else
+            cells[count].number = orr_json_number(cell);
+    }
+    if (column == NULL && list->take(cells, residuals, &column))
         return true;
     g_autofree char *what = g_strdup_printf("%s is not what it should be", column);
     return bad_row(path, list->key, index, what, error);
@@ -340,27 +351,86 @@ static void find_judging(LedgerResiduals *residuals)
 
 static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residuals, GError **error)
 {
-    static const RowList times = {"rows", "columns", COLUMN_NAMES, COLUMNS, parse_cells};
-    static const RowList memory = {"memory_rows", "memory_columns", MEMORY_NAMES, MEMORY_COLUMNS,
-                                   parse_memory_cells};
-    return parse_list(path, root, &times, residuals, error) &&
-           (orr_json_member(root, memory.columns_key) == NULL || /* of a time before there were any */
-            parse_list(path, root, &memory, residuals, error));
+    return parse_list(path, root, &LISTS[0], residuals, error) &&
+           (orr_json_member(root, LISTS[1].columns_key) == NULL || /* of a time before there were any */
+            parse_list(path, root, &LISTS[1], residuals, error));
+}
+
+/* --- the same without a tree, of a file as ledger_residuals_write() leaves it --- */
+
+/* One cell and what ends it; texts stay where they are. */
+static bool scan_cell(char **at, bool text, char end, Cell *ret_cell)
+{
+    char *first = *at, *last = NULL;
+    if (text) {
+        ret_cell->text = first + 1;
+        last = *first == '"' ? first + 1 + strcspn(first + 1, "\"\\\n") : NULL;
+        if (last == NULL || *last != '"')
+            return false;
+        *last++ = '\0';
+    } else {
+        ret_cell->number = g_ascii_strtod(first, &last);
+    }
+    *at = last + 1;
+    return last > first && *last == end;
+}
+
+static bool scan_list(char **at, const RowList *list, LedgerResiduals *residuals)
+{
+    g_autoptr(GString) head = g_string_new(NULL);
+    write_columns(head, list->columns_key, list->columns, list->count);
+    g_string_append_printf(head, " \"%s\": [", list->key);
+    char *row = strstr(*at, head->str);
+    if (row == NULL)
+        return false;
+    row += head->len;
+    while (strncmp(row, "\n[", 2) == 0) {
+        Cell cells[COLUMNS];
+        const char *what = NULL;
+        row += 2;
+        for (int i = 0; i < list->count; i++)
+            if (!scan_cell(&row, i < list->texts, i + 1 < list->count ? ',' : ']', &cells[i]))
+                return false;
+        if (!list->take(cells, residuals, &what))
+            return false;
+        row += *row == ',' ? 1 : 0;
+    }
+    *at = row;
+    return strncmp(row, "\n]", 2) == 0;
+}
+
+/* NULL: it looks otherwise. Its rows would be read as JSON, and what is wrong with them said. */
+static LedgerResiduals *scan(const char *path)
+{
+    enum { MOST_BYTES = 1 << 28 };
+    GString *text = orr_text_read(path, MOST_BYTES, NULL);
+    if (text == NULL)
+        return NULL;
+    LedgerResiduals *residuals = ledger_residuals_new();
+    char *at = residuals->file = g_string_free(text, FALSE);
+    if (scan_list(&at, &LISTS[0], residuals) && scan_list(&at, &LISTS[1], residuals) &&
+        strcmp(at, "\n]}\n") == 0)
+        return residuals;
+    ledger_residuals_free(residuals);
+    return NULL;
 }
 
 bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error)
 {
-    OrrJsonDoc *doc = orr_json_read_file(path, error);
-    if (doc == NULL)
-        return false;
-    LedgerResiduals *residuals = ledger_residuals_new();
-    const bool ok = parse(path, orr_json_root(doc), residuals, error);
-    find_judging(residuals);
-    orr_json_free(doc);
-    if (ok)
+    LedgerResiduals *residuals = scan(path);
+    OrrJsonDoc *doc = residuals == NULL ? orr_json_read_file(path, error) : NULL;
+    bool ok = residuals != NULL;
+    if (doc != NULL) {
+        residuals = ledger_residuals_new();
+        ok = parse(path, orr_json_root(doc), residuals, error);
+        orr_json_free(doc);
+    }
+    if (ok) {
+        find_judging(residuals);
         *ret_residuals = residuals;
-    else
+    } else {
         ledger_residuals_free(residuals);
+    }
     return ok;
 }
 
