@@ -379,7 +379,7 @@ static void test_jobs(void)
     cli_assert_done(&drawn, "jobs --seed");
     OrrJsonDoc *doc = parse(file.out);
     const OrrJson *policies = member(orr_json_root(doc), "policies");
-    g_assert_cmpint(orr_json_count(policies), ==, 11);
+    g_assert_cmpint(orr_json_count(policies), ==, 12);
     const OrrJson *first_fit = orr_json_next(orr_json_first(policies));
     g_assert_cmpstr(orr_json_text(member(first_fit, "policy")), ==, "first-fit");
     g_assert_cmpfloat(orr_json_number(member(first_fit, "makespan_s")), ==, 200);
