@@ -163,9 +163,10 @@ static bool read_rows(const char *file, const char *question, GArray *rows, guin
                           "presets; give --journal another folder, or remove this one",
                           file);
         else if (!first && !api_row_of_line(at, (gsize)(stop - at), rows->len, &index, &row))
-            ok = orr_fail(error, ORR_ERROR_INPUT,
-                          "%s: line %d is no row of this sweep; remove that line, and its run is done again",
-                          file, line);
+            ok = orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: line %d is not a row of this sweep; remove that line, and its run is done again", file,
+                line);
         else if (!first)
             keep_row(rows, index, &row, known);
         first = false;
@@ -191,7 +192,7 @@ static bool read_all(const char *folder, const char *question, GArray *rows, GEr
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     g_autofree guint8 *known = g_new0(guint8, rows->len + 1);
     if (dir == NULL)
-        return orr_fail(error, ORR_ERROR_IO, "--journal: %s: is no folder that can be read", folder);
+        return orr_fail(error, ORR_ERROR_IO, "--journal: %s: is not a folder that can be read", folder);
     for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
         if (is_rows(name))
             g_ptr_array_add(names, g_build_filename(folder, name, NULL));

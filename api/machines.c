@@ -122,7 +122,7 @@ static bool read_terms(SpecReadContext *context, const OrrJson *node, void *targ
     const int count = orr_json_type(node) == ORR_JSON_LIST ? orr_json_count(node) : 0;
     if (count < 1 || count > MOST_TERMS)
         return spec_read_fail(context, NULL, error,
-                              "is no list of 1 to %d terms; write [{\"term\": \"on-demand\", "
+                              "is not a list of 1 to %d terms; write [{\"term\": \"on-demand\", "
                               "\"usd_per_gpu_hour\": 3.5}]",
                               MOST_TERMS);
     const gsize length = context->path->len;
@@ -206,9 +206,10 @@ static bool read_members(SpecReadContext *context, Machines *machines, GError **
     }
     const OrrJson *list = orr_json_member(root, "machines");
     if (list == NULL || orr_json_type(list) != ORR_JSON_LIST || orr_json_count(list) == 0)
-        return spec_read_fail(context, NULL, error,
-                              "machines: is no list of machines; write {\"machines\": [{\"name\": \"ours\", "
-                              "\"cluster\": \"dgx-h100\"}]}");
+        return spec_read_fail(
+            context, NULL, error,
+            "machines: is not a list of machines; write {\"machines\": [{\"name\": \"ours\", "
+            "\"cluster\": \"dgx-h100\"}]}");
     for (const OrrJson *item = orr_json_first(list); item != NULL; item = orr_json_next(item))
         if (!read_machine(context, item, machines->list, error))
             return false;
@@ -240,10 +241,11 @@ static char *path_of(const char *file, GError **error)
         if (g_str_has_suffix(entry, ".json"))
             g_string_append_printf(known, "%s%.*s", known->len > 0 ? ", " : "",
                                    (int)(strlen(entry) - strlen(".json")), entry);
-    orr_fail(error, ORR_ERROR_INPUT,
-             "--machines: \"%.80s\" is no file of machines; give a path, or a name of those that ship: %s; "
-             "clusters by name go to --cluster",
-             file, known->str);
+    orr_fail(
+        error, ORR_ERROR_INPUT,
+        "--machines: \"%.80s\" is not a file of machines; give a path, or a name of those that ship: %s; "
+        "clusters by name go to --cluster",
+        file, known->str);
     return NULL;
 }
 
@@ -282,7 +284,7 @@ static bool find_region(const Machines *machines, const Machine *machine, Region
                                 : NULL;
     if (region == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: %s: region \"%s\" is none of \"regions\"; write {\"regions\": {\"%s\": "
+                        "%s: %s: region \"%s\" is not one of \"regions\"; write {\"regions\": {\"%s\": "
                         "{\"co2_g_per_kwh\": 300}}}",
                         machines->file, machine->name, machine->region, machine->region);
     spec_read_context_init(&context, machines->file, &table_region, false, NULL);

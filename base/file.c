@@ -31,7 +31,7 @@ static bool nobody_came(GError **error, const char *path, const char *verb, cons
 {
     return orr_fail(
         error, ORR_ERROR_IO,
-        "%s: cannot %s: it is a pipe that nobody has opened for %s within %d s; start its other end "
+        "%s: cannot %s: it is a pipe that no program opened for %s within %d s; start its other end "
         "first, or give a file",
         path, verb, other, PIPE_PATIENCE_S);
 }
@@ -264,7 +264,7 @@ static const char *text_problem(const GString *text)
     if (text->len >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
         return "is UTF-16 text; save the file as UTF-8";
     return memchr(bytes, 0, text->len) != NULL
-               ? "holds bytes of zero, so it is no text; is it the right file?"
+               ? "holds bytes of zero, so it is not text; is it the right file?"
                : NULL;
 }
 
@@ -353,7 +353,7 @@ char *orr_scenarios_dir(GError **error)
             return g_strdup(given);
         g_set_error(
             error, ORR_ERROR, ORR_ERROR_IO,
-            "ORRERY_SCENARIOS: %s is no folder; set it to the folder that holds models/ and accelerators/",
+            "ORRERY_SCENARIOS: %s is not a folder; set it to the folder that holds models/ and accelerators/",
             given);
         return NULL;
     }
@@ -365,7 +365,7 @@ char *orr_scenarios_dir(GError **error)
     if (g_file_test(ORRERY_SOURCE_SCENARIOS, G_FILE_TEST_IS_DIR))
         return g_strdup(ORRERY_SOURCE_SCENARIOS);
     orr_fail(error, ORR_ERROR_IO,
-             "no folder of presets beside the program or at %s; set ORRERY_SCENARIOS to one",
+             "no folder of presets next to the program or at %s; set ORRERY_SCENARIOS to one",
              ORRERY_SOURCE_SCENARIOS);
     return NULL;
 }

@@ -55,9 +55,10 @@ static bool check_place(const OrrJsonDoc *doc, const char *path, const cJSON *in
     if (cJSON_IsObject(inside) || (cJSON_IsArray(inside) && index_of(inside, key) >= 0))
         return true;
     if (cJSON_IsArray(inside) && cJSON_GetArraySize(inside) > 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: %s: \"%s\" is no entry of the list; give a number from 0 to %d, or a whole list",
-                        doc->name, path, key, cJSON_GetArraySize(inside) - 1);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: %s: \"%s\" is not an entry of the list; give a number from 0 to %d, or a whole list",
+            doc->name, path, key, cJSON_GetArraySize(inside) - 1);
     g_autofree char *shown = orr_json_show(json_node(inside));
     return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s is %s, and \"%s\" can only be set in an object",
                     doc->name, path, shown, orr_json_type_name(json_node(inside)), key);
@@ -70,7 +71,7 @@ bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GEr
     for (guint i = 0; i < count; i++) {
         if (keys[i][0] != '\0' && g_utf8_validate(keys[i], -1, NULL))
             continue;
-        orr_fail(error, ORR_ERROR_INPUT, "%s: \"%s\" is no key path; write it like training.micro_batch",
+        orr_fail(error, ORR_ERROR_INPUT, "%s: \"%s\" is not a key path; write it like training.micro_batch",
                  doc->name, path);
         return false;
     }

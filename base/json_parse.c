@@ -244,7 +244,7 @@ static bool pass_comma(JsonParser *parser, char end)
     skip_space(parser);
     if (!at_char(parser, end))
         return true;
-    g_autofree char *message = g_strdup_printf("a comma with nothing behind it but '%c'; take it out", end);
+    g_autofree char *message = g_strdup_printf("a comma with nothing after it but '%c'; remove it", end);
     return fail_at(parser, comma, message);
 }
 

@@ -161,7 +161,7 @@ bool orr_parse_quantity(const char *text, OrrUnit unit, double *ret_value, GErro
     g_autofree char *trimmed = g_strstrip(g_strdup(text));
     const char *end = number_end(trimmed);
     if (end == trimmed || strlen(trimmed) > 100) {
-        orr_fail(error, ORR_ERROR_INPUT, "\"%.60s\" is no quantity; write a number such as %s", text,
+        orr_fail(error, ORR_ERROR_INPUT, "\"%.60s\" is not a quantity; write a number such as %s", text,
                  units[unit].examples);
         return false;
     }

@@ -359,7 +359,7 @@ void campaign_write_text(const Campaign *campaign, GString *out)
                       : "");
         entry(out, "  By formula", "%.2f days, goodput %.2f %% (exact%s); %.2f %% to first order",
               campaign->exact_s / DAY_S, 100 * campaign->exact_frac,
-              campaign->by_formula ? "" : ", where nobody waits for nodes and no copies are lost",
+              campaign->by_formula ? "" : ", where no job waits for nodes and no copies are lost",
               100 * campaign->first_order_frac);
     }
     write_cost(campaign, out);

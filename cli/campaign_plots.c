@@ -67,7 +67,7 @@ bool cli_plot_goodput(ApiSimulation *simulation, const char *where, const PlotTa
         SpecCheckpointMode mode;
         const char *name;
     } modes[MODES] = {{SPEC_CHECKPOINT_SYNC, "training stops while a checkpoint is written (sync)"},
-                      {SPEC_CHECKPOINT_ASYNC, "written beside training (async)"},
+                      {SPEC_CHECKPOINT_ASYNC, "written during training (async)"},
                       {SPEC_CHECKPOINT_PEERS, "kept in other nodes' memory (peers)"}};
     const CampaignOptions options = {.replicas = 1, .seed = 1};
     Spec *spec = NULL;

@@ -24,8 +24,8 @@ static bool read_whole(const char *flag, const char *text, guint64 low, guint64 
     if (text == NULL || g_ascii_string_to_unsigned(text, 10, low, high, ret_value, NULL))
         return true;
     return orr_fail(error, ORR_ERROR_INPUT,
-                    "--%s: \"%s\" is no whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, flag,
-                    text, low, high);
+                    "--%s: \"%s\" is not a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
+                    flag, text, low, high);
 }
 
 static bool read_options(const CampaignArgs *args, CampaignOptions *options, GError **error)
@@ -33,7 +33,7 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
     guint64 replicas = 1000, seed = 1, jobs = 0;
     if (args->common.format == CLI_FORMAT_CSV)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "campaign: --format csv: one campaign is no table; give text or json");
+                        "campaign: --format csv: one campaign is not a table; give text or json");
     if (!read_whole("replicas", args->replicas, 1, MOST_REPLICAS, &replicas, error) ||
         !read_whole("seed", args->seed, 0, G_MAXINT64, &seed, error) ||
         !read_whole("jobs", args->jobs, 0, 4096, &jobs, error))
@@ -42,7 +42,7 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
         char *end = NULL;
         const double days = g_ascii_strtod(args->days, &end);
         if (end == args->days || *end != '\0' || !(days >= 0.01 && days <= 36500))
-            return orr_fail(error, ORR_ERROR_INPUT, "--days: \"%s\" is no number from 0.01 to 36500",
+            return orr_fail(error, ORR_ERROR_INPUT, "--days: \"%s\" is not a number from 0.01 to 36500",
                             args->days);
         options->ideal_days = days;
     }
@@ -139,7 +139,7 @@ const CliCommand cli_command_campaign = {
     .help = "Simulates the whole training run many times, from failure to failure. Reports days and "
             "goodput with their spread, interruptions by cause, and time lost by kind. Finds the "
             "checkpoint interval that loses least and what spare nodes bring. Young's, Daly's and the "
-            "exact renewal formula stand beside. What fails and what it costs is the scenario's "
+            "exact renewal formula are shown next to it. What fails and what it costs is the scenario's "
             "\"faults\", a preset or rates; \"storage\" is where checkpoints go. A scenario "
             "of 64 GPUs or more without them has what 'run' and 'plan' assume, so that days are alike. "
             "Ctrl-C ends with the replicas that are done (exit status 130). "

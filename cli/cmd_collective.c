@@ -290,7 +290,8 @@ static const CliFlag flags[] = {
     {"trace", CLI_FLAG_SWITCH, offsetof(CollectiveArgs, trace), NULL,
      "when each step is done and what it sends"},
     {"compare", CLI_FLAG_FILE, offsetof(CollectiveArgs, compare), "LOG",
-     "text or JSON of nccl-tests: what was measured beside what NCCL is predicted to take; --op NAME: its "
+     "text or JSON of nccl-tests: compare what was measured with what NCCL is predicted to take; --op NAME: "
+     "its "
      "rows alone, "
      "or what a log that names no program is of"},
 };
@@ -300,7 +301,7 @@ const CliCommand cli_command_collective = {
     .usage = "",
     .summary = "one collective on one fabric: time, steps, flows, proof",
     .help = "Times a collective step by step, as its algorithm sends it, at the line rate of the links. "
-            "Beside it stands what NCCL would choose: algorithm, protocol, the estimates behind them, "
+            "Next to it is what NCCL would choose: algorithm, protocol, the estimates behind them, "
             "and the calibrated time. With --fidelity flow messages share the links of their routes, "
             "max-min fair, and the report says what contention costs. Bus bandwidth is counted as "
             "nccl-tests does.\n\n"

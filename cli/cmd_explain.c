@@ -28,7 +28,7 @@ static bool run(const CliArgs *common, GError **error)
     LedgerReserveAsk reserve;
     if (common->format == CLI_FORMAT_CSV)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "explain: --format csv: sentences are no table; give text or json");
+                        "explain: --format csv: sentences are not a table; give text or json");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error))
         return false;
     const ApiInput input = {.path = common->words[0], .own_runs = args->own_runs, .loops = true};

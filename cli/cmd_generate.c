@@ -22,14 +22,15 @@ static bool number(const char *flag, const char *text, double low, double fallba
     char *end = NULL;
     *ret_value = text != NULL ? g_ascii_strtod(text, &end) : fallback;
     return text == NULL || (end != text && *end == '\0' && *ret_value >= low && *ret_value <= 1e9) ||
-           orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%.40s\" is no number from %g to 1e9", flag, text, low);
+           orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%.40s\" is not a number from %g to 1e9", flag, text,
+                    low);
 }
 
 static bool whole(const char *flag, const char *text, double fallback, double *ret_value, GError **error)
 {
     return number(flag, text, 1, fallback, ret_value, error) &&
            (*ret_value == floor(*ret_value) ||
-            orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%.40s\" is no whole number", flag, text));
+            orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%.40s\" is not a whole number", flag, text));
 }
 
 static bool question(const GenerateArgs *args, CostGenerateAsk *ask, GError **error)
@@ -104,12 +105,12 @@ static bool table_alone(const GenerateArgs *args, GError **error)
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
         if (others[i].text != NULL)
             return orr_fail(error, ORR_ERROR_INPUT,
-                            "--%s: beside --batch or --context, which ask for a table without prompts and "
+                            "--%s: not with --batch or --context, which ask for a table without prompts and "
                             "answers; give one or the other",
                             others[i].flag);
     return !args->check ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "--check: beside --batch or --context, whose table has no batch of answers "
+                    "--check: not with --batch or --context, whose table has no batch of answers "
                     "to check; give one or the other");
 }
 
@@ -170,7 +171,7 @@ static const CliFlag flags[] = {
     {"answer-log-sd", CLI_FLAG_TEXT, offsetof(GenerateArgs, answer_log_sd), "X",
      "standard deviation of the logarithm of an answer's length (default: 0, all are equally long)"},
     {"answer-most", CLI_FLAG_TEXT, offsetof(GenerateArgs, answer_most), "N",
-     "tokens behind which an answer is cut off"},
+     "cut longer answers off at this many tokens"},
     {"most-sequences", CLI_FLAG_TEXT, offsetof(GenerateArgs, most_sequences), "N",
      "sequences of a replica at once (default: the engine's)"},
     {"batch", CLI_FLAG_TEXT, offsetof(GenerateArgs, batch), "LIST",

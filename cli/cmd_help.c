@@ -35,11 +35,11 @@ static bool help_topic(const char *word, GString *out, GError **error)
     const char *term = orr_nearest(word, terms, (int)g_strv_length((char **)terms));
     if (nearest == NULL && term != NULL)
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "help: \"%s\" is no command, field or word of the glossary; did you mean %s?", word,
+                    "help: \"%s\" is not a command, field or word of the glossary; did you mean %s?", word,
                     term);
     else if (nearest != NULL)
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is no command; did you mean %s?", word,
-                    nearest);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is not a command; did you mean %s?",
+                    word, nearest);
     else
         g_propagate_error(error, g_steal_pointer(&cause));
     return false;

@@ -155,7 +155,7 @@ static bool call(const ImportArgs *args, GString *text, GError **error)
     if (args->args == NULL)
         return true;
     if (!is_script(args->common.words[0], text))
-        return orr_fail(error, ORR_ERROR_INPUT, "--args: %s is no script; only a script takes words",
+        return orr_fail(error, ORR_ERROR_INPUT, "--args: %s is not a script; only a script takes words",
                         args->common.words[0]);
     g_autoptr(GError) wrong = NULL;
     if (!g_shell_parse_argv(args->args, &count, &words, &wrong) &&
@@ -210,7 +210,7 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(ImportArgs, from), "FORMAT",
      "megatron, megatron-bridge, deepspeed, torchtitan, nanotron, axolotl, llama-factory, torchtune, trl, "
-     "peft, verl, nemo-rl, openrlhf, slime or hf (default: told from the file)"},
+     "peft, verl, nemo-rl, openrlhf, slime or hf (default: found from the file)"},
     {"base", CLI_FLAG_FILE, offsetof(ImportArgs, base), "SCENARIO.json",
      "a scenario that says what the file does not: the cluster, the model, the software"},
     {"cluster", CLI_FLAG_TEXT, offsetof(ImportArgs, cluster), "NAME",

@@ -30,7 +30,7 @@ static bool pool_of(const JobsArgs *args, int *ret_gpus, GError **error)
     if (args->gpus == NULL || !g_ascii_string_to_unsigned(args->gpus, 10, 1, 10000000, &gpus, NULL))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--gpus: %s; say on how many GPUs the jobs of %s run, as in --gpus 2048",
-                        args->gpus != NULL ? "is no whole number from 1 to 10000000" : "is missing",
+                        args->gpus != NULL ? "is not a whole number from 1 to 10000000" : "is missing",
                         args->common.words[0]);
     *ret_gpus = (int)gpus;
     return true;
@@ -131,9 +131,9 @@ static bool answer(const CliArgs *common, const OrrTeam *team, GError **error)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--gpus: goes with a published log; a drawn trace has its own GPUs, so leave it out");
     if (args->seed != NULL && !g_ascii_string_to_unsigned(args->seed, 10, 0, G_MAXINT64, &seed, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "--seed: \"%s\" is no whole number", args->seed);
+        return orr_fail(error, ORR_ERROR_INPUT, "--seed: \"%s\" is not a whole number", args->seed);
     if (args->count != NULL && !g_ascii_string_to_unsigned(args->count, 10, 1, 200000, &count, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "--count: \"%s\" is no whole number from 1 to 200000",
+        return orr_fail(error, ORR_ERROR_INPUT, "--count: \"%s\" is not a whole number from 1 to 200000",
                         args->count);
     if (args->seed != NULL ? !api_jobs_draw(seed, (int)count, &trace, error)
                            : !read_trace(args, common->words[0], &trace, error))
@@ -180,7 +180,7 @@ const CliCommand cli_command_jobs = {
             "fits first; backfill: behind the first that waits, who does not delay it; packing: several jobs "
             "on a GPU; fastest: each where it is fastest; "
             "adaptive: sizes that follow what is free. gavel: rounds in which "
-            "whose work is farthest behind goes first. lucid: packing, the shortest first. pollux: sizes "
+            "whose work is farthest behind runs first. lucid: packing, the shortest first. pollux: sizes "
             "that keep speed-ups even; sia: kinds of GPU as well. gandiva-fair: equal tickets for users, who "
             "trade kinds of GPU. "
             "fgd: packing where fragments of free GPUs grow least. docs/JOBS.md tells what each leaves out "

@@ -68,7 +68,7 @@ const CliCommand cli_command_learn = {
     .usage = "TRACE",
     .summary = "a recipe of one's own software from a trace of one step",
     .help =
-        "Reads a trace as 'orrery trace' does and sets it beside the step that --scenario predicts. It "
+        "Reads a trace as 'orrery trace' does and compares it with the step that --scenario predicts. It "
         "writes a "
         "profile of the software that makes both agree. The profile says how long each class of kernels "
         "takes "

@@ -30,7 +30,7 @@ static bool say(const GString *text, GError **error)
     if (fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
         return true;
     if (errno == EPIPE)
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "nobody listens");
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "the reader of its output has gone");
     else
         orr_fail(error, ORR_ERROR_IO, "standard output: %s", g_strerror(errno));
     return false;

@@ -70,7 +70,8 @@ static bool read_gpus(const char *text, Question *question, GError **error)
     g_autofree char *pair = g_strconcat("gpus=", text, NULL);
     if (!api_vary_parse(pair, &vary, NULL))
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--gpus: %s is no list of GPU counts; write 64,128,256 or 64..1024 (doubling)", text);
+                        "--gpus: %s is not a list of GPU counts; write 64,128,256 or 64..1024 (doubling)",
+                        text);
     question->gpus = g_array_new(FALSE, FALSE, sizeof(int));
     bool ok = true;
     for (guint i = 0; ok && i < vary.values->len; i++) {
@@ -83,7 +84,7 @@ static bool read_gpus(const char *text, Question *question, GError **error)
             g_array_append_val(question->gpus, count);
         else
             orr_fail(error, ORR_ERROR_INPUT,
-                     "--gpus: %s is no number of GPUs; give a whole number from 1 to 10000000", word);
+                     "--gpus: %s is not a number of GPUs; give a whole number from 1 to 10000000", word);
     }
     api_vary_clear(&vary);
     question->options.gpus = (const int *)(void *)question->gpus->data;
@@ -102,7 +103,7 @@ static bool read_batch_range(const char *text, PlanOptions *options, GError **er
         !g_ascii_string_to_signed(dots + 2, 10, 1, 100000000, &last, NULL) || first > last)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "--batch-range: \"%s\" is no range of global batches in sequences; write it like 896..1152",
+            "--batch-range: \"%s\" is not a range of global batches in sequences; write it like 896..1152",
             text);
     options->batch_low = (int)first;
     options->batch_high = (int)last;
@@ -124,7 +125,7 @@ static bool check_deadline(const char *deadline, GError **error)
                         deadline, deadline);
     return deadline == NULL || orr_parse_quantity(deadline, ORR_UNIT_SECONDS, &deadline_s, NULL) ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "--deadline: \"%.80s\" is no time that training may take; write it like \"30 days\" or "
+                    "--deadline: \"%.80s\" is not a duration; write it like \"30 days\" or "
                     "\"12 weeks\"",
                     deadline);
 }

@@ -104,7 +104,7 @@ static bool read_width(const PlotArgs *args, int *ret_pixels, GError **error)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--width is of a PNG: an SVG fits any width; leave --svg or --width out");
     if (!g_ascii_string_to_unsigned(args->width, 10, 300, 6000, &pixels, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "--width: \"%s\" is no whole number from 300 to 6000",
+        return orr_fail(error, ORR_ERROR_INPUT, "--width: \"%s\" is not a whole number from 300 to 6000",
                         args->width);
     *ret_pixels = (int)pixels;
     return true;
@@ -303,7 +303,7 @@ const CliCommand cli_command_plot = {
     .summary = "pictures of a step or a fabric: pipeline, memory, where the peak goes",
     .help =
         "Simulates the scenario and draws with gnuplot, into the folder --output (default: "
-        "NAME-plots), each picture beside the CSV that it shows. pipeline: what every pipeline rank "
+        "NAME-plots), each picture with the CSV that it shows. pipeline: what every pipeline rank "
         "does when. memory: over the step and at its peak, against the capacity. waterfall: from the "
         "accelerator's peak down to the MFU. sweep, with --vary: MFU and memory against one field. "
         "--what draws weeks of training too: goodput over GPUs or over the checkpoint interval, the "

@@ -43,7 +43,7 @@ static bool read_seconds(const char *text, double *ret_seconds, GError **error)
         return true;
     const double seconds = g_ascii_strtod(text, &end);
     if (end == text || *end != '\0' || !(seconds > 0) || seconds > 1e6)
-        return orr_fail(error, ORR_ERROR_INPUT, "--max-seconds: \"%s\" is no number of seconds above 0",
+        return orr_fail(error, ORR_ERROR_INPUT, "--max-seconds: \"%s\" is not a number of seconds above 0",
                         text);
     *ret_seconds = seconds;
     return true;

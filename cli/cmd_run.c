@@ -84,7 +84,7 @@ static bool read_time(const char *flag, const char *text, int64_t absent, int64_
         return false;
     }
     if (!(seconds >= 0 && seconds < 9e6))
-        return orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is no time within a step", flag, text);
+        return orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not a time in a step", flag, text);
     *ret_ps = (int64_t)(seconds * 1e12);
     return true;
 }
@@ -118,7 +118,7 @@ static bool *read_ranks(const char *text, int ranks, GError **error)
         if (!g_ascii_string_to_unsigned(g_strstrip(first), 10, 0, (guint64)ranks - 1, &low, NULL) ||
             !g_ascii_string_to_unsigned(dash != NULL ? dash + 1 : first, 10, low, (guint64)ranks - 1, &high,
                                         NULL)) {
-            orr_fail(error, ORR_ERROR_INPUT, "--ranks: \"%s\" is no rank or range of ranks from 0 to %d",
+            orr_fail(error, ORR_ERROR_INPUT, "--ranks: \"%s\" is not a rank or range of ranks from 0 to %d",
                      *word, ranks - 1);
             g_free(wanted);
             return NULL;
@@ -411,7 +411,7 @@ static const CliFlag flags[] = {
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},
     {"to", CLI_FLAG_TEXT, offsetof(RunArgs, to), "TIME", "--trace: only what runs before"},
     {"memory", CLI_FLAG_SHOWN, offsetof(RunArgs, memory), "FILE",
-     "also write the memory of every rank over time as CSV; without FILE behind the text"},
+     "also write the memory of every rank over time as CSV; without FILE it follows the text"},
     {"by", CLI_FLAG_TEXT, offsetof(RunArgs, by), "WHAT",
      "--memory: what each pipeline rank's peak is made of instead, by layer or by tensor; with --steps, what "
      "it holds "

@@ -45,7 +45,8 @@ static bool read_count(const char *flag, const char *text, int *ret_count, GErro
     if (text == NULL)
         return true;
     if (!g_ascii_string_to_signed(text, 10, 1, 1000, &count, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%s\" is no whole number from 1 to 1000", flag, text);
+        return orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%s\" is not a whole number from 1 to 1000", flag,
+                        text);
     *ret_count = (int)count;
     return true;
 }
@@ -57,7 +58,7 @@ static bool read_seconds(const char *text, double *ret_seconds, GError **error)
         return true;
     const double seconds = g_ascii_strtod(text, &end);
     if (end == text || *end != '\0' || !(seconds > 0) || seconds > 1e9)
-        return orr_fail(error, ORR_ERROR_INPUT, "--max-seconds: \"%s\" is no number of seconds above 0",
+        return orr_fail(error, ORR_ERROR_INPUT, "--max-seconds: \"%s\" is not a number of seconds above 0",
                         text);
     *ret_seconds = seconds;
     return true;
@@ -373,7 +374,7 @@ const CliCommand cli_command_search = {
             "work and give the same answer. With `search.nodes`, --cluster, --accelerator or "
             "--framework every machine is searched. The answer is then the best of each, and the front of "
             "time, memory "
-            "and cost over all. Of a scenario with a workload the nodes are dealt to training and "
+            "and cost over all. Of a scenario with a workload the nodes are divided between training and "
             "generation, in every way and layout.\n\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top "

@@ -108,12 +108,13 @@ static bool read_part(const SweepArgs *args, ApiSweepAsk *ask, GError **error)
         return true;
     if (slash == NULL || !g_ascii_string_to_unsigned(slash + 1, 10, 1, API_SWEEP_MOST, &parts, NULL) ||
         !g_ascii_string_to_unsigned(first, 10, 1, parts, &part, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "--part: \"%.40s\" is no part of a sweep; write it like 3/16, the third of sixteen",
-                        args->part);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "--part: \"%.40s\" is not a part of a sweep; write it like 3/16, the third of sixteen",
+            args->part);
     if (args->journal == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--part: a part is told to nobody without --journal FOLDER, where the parts meet");
+                        "--part: give --journal FOLDER too, the folder that collects all parts");
     ask->part = (int)part - 1;
     ask->parts = (int)parts;
     return true;
@@ -125,7 +126,7 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, CliTea
     guint64 jobs = 0;
     const bool several = team->processes > 1, speaks = !several || team->team.rank == 0;
     if (args->jobs != NULL && !g_ascii_string_to_unsigned(args->jobs, 10, 1, 4096, &jobs, NULL)) {
-        orr_fail(error, ORR_ERROR_INPUT, "--jobs: \"%s\" is no whole number from 1 to 4096", args->jobs);
+        orr_fail(error, ORR_ERROR_INPUT, "--jobs: \"%s\" is not a whole number from 1 to 4096", args->jobs);
         return NULL;
     }
     CliProgress progress = cli_progress_begin("sweeping", &args->common);
@@ -178,8 +179,8 @@ static bool write_slurm(const SweepArgs *args, GString *out, GError **error)
 {
     guint64 parts = 0;
     if (!g_ascii_string_to_unsigned(args->slurm, 10, 1, 100000, &parts, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "--slurm: \"%.40s\" is no number of tasks from 1 to 100000",
-                        args->slurm);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--slurm: \"%.40s\" is not a number of tasks from 1 to 100000", args->slurm);
     if (args->journal == NULL || args->part != NULL)
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -47,7 +47,7 @@ static bool check(const TraceArgs *args, GError **error)
                         "trace: --pass takes a pass of a scenario; give --scenario FILE too");
     if (args->beside != NULL && args->scenario != NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "trace: either --scenario or --beside: one thing is set beside a trace");
+                        "trace: give --scenario or --beside, not both: a trace is compared with one thing");
     if (args->pass != NULL && pass_of(args->pass) == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "trace: --pass \"%s\" is neither \"forward\" nor \"backward\" nor \"pair\"",
@@ -126,8 +126,9 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"scenario", CLI_FLAG_FILE, offsetof(TraceArgs, scenario), "SCENARIO.json",
-     "set the prediction of this scenario beside the trace"},
-    {"beside", CLI_FLAG_FILE, offsetof(TraceArgs, beside), "TRACE", "set this other recording beside it"},
+     "compare the trace with the prediction of this scenario"},
+    {"beside", CLI_FLAG_FILE, offsetof(TraceArgs, beside), "TRACE",
+     "compare the trace with this other recording"},
     {"pass", CLI_FLAG_TEXT, offsetof(TraceArgs, pass), "PASS",
      "of the scenario one pass alone: forward, backward or pair"},
     {"page", CLI_FLAG_FILE, offsetof(TraceArgs, page), "FILE",
@@ -147,16 +148,16 @@ const CliCommand cli_command_trace = {
         "that compute come first, then communication that nothing hides, copies, and idle time. "
         "A GPU is idle because the host was late, or waits with work in its queue. Several ranks "
         "show skew: a collective begins when its last rank does, and what the others wait before "
-        "is no transfer. Classes come from the table profilers/kernel-names.json in the folder "
+        "is not a transfer. Classes come from the table profilers/kernel-names.json in the folder "
         "of presets.\n\n"
-        "With --scenario the kernels of its simulated step stand beside those of the trace. "
-        "Shown are the error by class, the ops that differ most, and what is met on one side "
-        "alone. Products meet by the sizes of their operands, which record_shapes=True puts into "
+        "With --scenario the kernels of its simulated step are compared with those of the trace. "
+        "Shown are the error by class, the ops that differ most, and kernels that only one side "
+        "has. Products are matched by the sizes of their operands, which record_shapes=True puts into "
         "a trace. It says where a sum is right by cancellation. 'orrery run FILE --trace-kernels "
         "t.json.gz' writes those kernels as such a trace. --pass takes one pass over a stage, for "
         "traces that hold no more; a pair is a forward and a backward at once.\n\n"
-        "With --beside another recording stands beside the trace, of other software or settings, "
-        "or of a change. Products and collectives meet by their sizes, other kernels by their names.\n\n"
+        "With --beside the trace is compared with another recording, of other software or settings, "
+        "or after a change. Products and collectives are matched by their sizes, other kernels by name.\n\n"
         "The trace of a simulated step is what 'orrery run FILE --trace trace.json.gz' writes, "
         "and ui.perfetto.dev opens both.\n\n"
         "  orrery trace rank0.pt.trace.json.gz\n"

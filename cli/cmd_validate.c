@@ -203,12 +203,12 @@ static const CliFlag flags[] = {
     {"leave-one-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_one_out), NULL,
      "intervals of each source made from the other sources alone: coverage and width"},
     {"leave-family-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_family_out), NULL,
-     "each family of software as if nobody had read it: by the profile generic, with intervals from the "
+     "each family of software as if it were unknown: by the profile generic, with intervals from the "
      "other families"},
     {"reserve", CLI_FLAG_SWITCH, offsetof(ValidateArgs, reserve), NULL,
      "the memory that run, search and plan keep free: of each framework, and how many runs it covers"},
     {"software-defaults", CLI_FLAG_SWITCH, offsetof(ValidateArgs, defaults), NULL,
-     "the error of each source beside that of the same rows with attention, overlap, compiler and graphs "
+     "the error of each source, and of the same rows with attention, overlap, compiler and graphs "
      "left to "
      "the framework's defaults"},
     {"few-shot", CLI_FLAG_SWITCH, offsetof(ValidateArgs, few_shot), NULL,
@@ -225,22 +225,22 @@ static const CliFlag flags[] = {
 const CliCommand cli_command_validate = {
     .name = "validate",
     .usage = "FILE...",
-    .summary = "replay published measurements: predicted beside measured",
-    .help =
-        "Simulates every run of the measurement files and sets the prediction beside what was published: the "
-        "error of each source and of all together. A run that cannot be simulated is counted as skipped, "
-        "with "
-        "its reason.\n"
-        "\n"
-        "  orrery validate scenarios/measurements/*.json\n"
-        "  orrery validate runs.json --rows\n"
-        "  orrery validate scenarios/measurements/*.json --leave-one-out\n"
-        "\n"
-        "The intervals that run prints, and the picture, are made anew with\n"
-        "\n"
-        "  orrery validate scenarios/measurements/*.json scenarios/blind/*.json --residuals "
-        "scenarios/residuals.json\n"
-        "  orrery validate scenarios/measurements/*.json --plot docs/images\n",
+    .summary = "replay published measurements: predicted against measured",
+    .help = "Simulates every run of the measurement files and compares the prediction with what was "
+            "published: the "
+            "error of each source and of all together. A run that cannot be simulated is counted as skipped, "
+            "with "
+            "its reason.\n"
+            "\n"
+            "  orrery validate scenarios/measurements/*.json\n"
+            "  orrery validate runs.json --rows\n"
+            "  orrery validate scenarios/measurements/*.json --leave-one-out\n"
+            "\n"
+            "The intervals that run prints, and the picture, are made anew with\n"
+            "\n"
+            "  orrery validate scenarios/measurements/*.json scenarios/blind/*.json --residuals "
+            "scenarios/residuals.json\n"
+            "  orrery validate scenarios/measurements/*.json --plot docs/images\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

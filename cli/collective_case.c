@@ -17,7 +17,7 @@ static bool whole_number(const char *flag, const char *text, int64_t least, int6
     const gint64 value = g_ascii_strtoll(text, &end, 10);
     if (end == text || *end != '\0' || value < least || value > most)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--%s: %s is no whole number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, flag,
+                        "--%s: %s is not a whole number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, flag,
                         *text != '\0' ? text : "\"\"", least, most);
     *ret_value = value;
     return true;
@@ -163,8 +163,8 @@ static bool fail_links(char **words, NetTopology *topology, GError **error)
                 "--fail: %s names no link; write leaf0-spine1 (failed) or leaf0-spine1=0.5 (half its rate)",
                 *word);
         if ((end != NULL && (*end != '\0' || end == halves[1])) || !(frac >= 0 && frac <= 1))
-            return orr_fail(error, ORR_ERROR_INPUT, "--fail: %s: \"%s\" is no part of a rate from 0 to 1",
-                            *word, halves[1]);
+            return orr_fail(error, ORR_ERROR_INPUT, "--fail: %s: \"%s\" is not a fraction from 0 to 1", *word,
+                            halves[1]);
         if (!net_topology_degrade(topology, ends[0], ends[1], frac, error))
             return false;
     }
@@ -273,7 +273,7 @@ static bool read_reduction(const char *word, CollectiveCase *c, GError **error)
     if (word == NULL)
         return true;
     if (!net_reduction_find(word, &c->reduction))
-        return orr_fail(error, ORR_ERROR_INPUT, "--reduce: %s is none of sum, min, max", word);
+        return orr_fail(error, ORR_ERROR_INPUT, "--reduce: %s is not one of sum, min, max", word);
     if (!net_op_reduces(c->op))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--reduce: %s combines nothing; give it to reduce, reduce-scatter or all-reduce",

@@ -18,7 +18,7 @@ static const struct {
      "Tensors that a forward pass makes and its backward needs; kept, recomputed or offloaded in between.",
      "training.recompute"},
     {"all-gather", "allgather",
-     "Collective after which every rank holds the parts of all ranks, one behind the other.", ""},
+     "Collective after which every rank holds the parts of all ranks, one after the other.", ""},
     {"all-reduce", "allreduce",
      "Collective after which every rank holds the sum over all ranks; a reduce-scatter and an all-gather.",
      ""},
@@ -72,7 +72,7 @@ static const struct {
      "Kernels written for the model at hand: chains of elementwise work become one kernel, so that bytes are "
      "moved once. Products stay those of libraries. TorchDynamo with Triton is what frameworks of PyTorch "
      "mean "
-     "by it; TVM is not told apart.",
+     "by it; TVM is not modelled separately.",
      "execution.compiled"},
     {"context parallelism", "cp sequence context",
      "Each rank holds a part of every sequence; attention exchanges keys and values in a ring, or heads in "
@@ -99,12 +99,12 @@ static const struct {
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
     {"fine-tuning", "finetune finetuning sft lora qlora peft rlhf dpo grpo kto orpo nf4 reward axolotl trl",
-     "Training goes on from weights that exist: all of them (task sft), or low-rank adapters beside "
+     "Training goes on from weights that exist: all of them (task sft), or low-rank adapters next to "
      "frozen ones (lora). Where the frozen ones are quantised it is qlora. Preferences are tasks dpo, "
      "orpo, kto and reward. Reinforcement learning is a workload: orrery help workload.",
      "training.task"},
     {"adapter", "lora-adapter",
-     "Two thin matrices beside a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "
+     "Two thin matrices added to a frozen linear layer, A of rank r by its inputs and B of its outputs by r. "
      "They alone "
      "have gradients and optimizer state.",
      "training.adapter"},
@@ -171,7 +171,9 @@ static const struct {
     {"optimizer states", "",
      "What the optimizer keeps a parameter: Adam two moments and, in mixed precision, the master weight.",
      "training.optimizer"},
-    {"overlap", "", "Communication that runs beside compute; what is not hidden is exposed and counts.",
+    {"overlap", "",
+     "Communication that runs at the same time as compute. What compute does not hide is exposed and adds to "
+     "the step.",
      "execution.overlap"},
     {"oversubscription", "", "Uplinks of a network with less bandwidth than what hangs below them.",
      "cluster.oversubscription"},
@@ -181,7 +183,7 @@ static const struct {
     {"Pareto front", "front", "Configurations that no other beats in everything: here time, memory and cost.",
      ""},
     {"pipeline parallelism", "pp stage",
-     "Each rank holds a run of layers; micro-batches pass through them one behind the other.",
+     "Each rank holds a run of layers; micro-batches pass through them one after the other.",
      "parallel.pipeline"},
     {"PUE", "", "Power of a data centre over that of its computers.", "cluster.pue"},
     {"rail", "", "Network in which the n-th GPUs of all nodes share a switch.", ""},

@@ -85,7 +85,7 @@ void cli_help_man(GString *out)
              ".TP\n.B 2\nwrong use, or an input or output that does not work; one line on standard error\n"
              ".TP\n.B 1\nOrrery itself is wrong\n"
              ".SH ENVIRONMENT\n.TP\n.B ORRERY_SCENARIOS\nthe folder with models/, accelerators/, clusters/ "
-             "and frameworks/; otherwise ../share/orrery/scenarios beside the program, or the tree that it "
+             "and frameworks/; otherwise ../share/orrery/scenarios next to the program, or the tree that it "
              "was built from\n");
 }
 

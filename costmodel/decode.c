@@ -132,12 +132,12 @@ static const char *lacks(const Spec *spec)
 {
     return spec->model.list.text != NULL ? "a model that is a list of layers; give a transformer"
            : spec->model.scalar_head
-               ? "model.scalar_head: a reward or value is no token; give a model with logits"
+               ? "model.scalar_head: a reward or value is not a token; give a model with logits"
            : spec->model.encoder_layers > 0 ? "a model with an encoder is not simulated; give one without"
            : spec->model.vision.layers > 0
                ? "a model with a vision tower is not simulated; give the language model alone"
            : !spec->model.causal
-               ? "a model whose tokens see those behind them writes nothing; give a causal one"
+               ? "a model whose tokens attend to later ones cannot generate; give a causal one"
            : spec->parallel.context > 1 ? "parallel.context above 1 is not simulated; give 1"
                                         : NULL;
 }

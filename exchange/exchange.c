@@ -196,7 +196,7 @@ static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, c
     if (doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT)
         return doc;
     if (settings->companion != NULL)
-        exchange_loss_change(loss, "the orrery-scenario comment is no JSON object; passed over");
+        exchange_loss_change(loss, "the orrery-scenario comment is not a JSON object; ignored");
     orr_json_free(doc);
     g_clear_error(&error);
     return orr_json_parse("{}", 2, path, NULL);

@@ -173,7 +173,7 @@ static bool check(const Spec *spec, GError **error)
                     "give at most as many (AutoTP)");
     if (spec->offload.overlap_update)
         ok = refuse(error, "offload.overlap_update", "true",
-                    "give false: its gradients leave beside the backward");
+                    "give false: its gradients are sent during the backward pass");
     return check_checkpoints(spec, error) && ok;
 }
 

@@ -302,7 +302,7 @@ static void put_trainer(Export *export)
     const bool fsdp = g_str_has_prefix(spec->execution.framework.name, "transformers-fsdp");
     if (precision == SPEC_PRECISION_FP32 &&
         (export->format == EXCHANGE_FORMAT_TRL || export->format == EXCHANGE_FORMAT_AXOLOTL))
-        settings_bool(export->out, "bf16", false); /* true unless told otherwise */
+        settings_bool(export->out, "bf16", false); /* true by default */
     if (precision != SPEC_PRECISION_FP32)
         settings_bool(export->out, precision == SPEC_PRECISION_FP16 ? "fp16" : "bf16", true);
     if (fsdp && spec->parallel.zero >= 2) {

@@ -54,7 +54,7 @@ static void put_model(const Spec *spec, Settings *out)
         settings_mark_placeholder(out);
     if (known == NULL)
         settings_leave(
-            out, "model: %s is none of torchtitan's own; it has to be added there with these dimensions",
+            out, "model: %s is not one of torchtitan's own; it has to be added there with these dimensions",
             spec->model.name);
     if (spec_gemm_dtype(spec->training.precision) != SPEC_FP8)
         return;
@@ -214,7 +214,7 @@ static bool check(const Spec *spec, GError **error)
                     "no multiple of tensor ranks and twice the context ranks", "give one that is");
     if (parallel->zero == 0 && parallel->data > 1 &&
         parallel->tensor * parallel->pipeline * parallel->context > 1)
-        ok = refuse(error, "parallel.zero", "0 beside other ways to split",
+        ok = refuse(error, "parallel.zero", "0 together with other kinds of parallelism",
                     "give 2 or 3: its DDP stands alone, without tensor, pipeline or context ranks");
     if (parallel->zero == 0 && parallel->context > 1)
         ok = refuse(error, "parallel.zero", "0 with context ranks",

@@ -94,7 +94,7 @@ bool exchange_import_int(const ExchangeImport *import, const char *key, int *ret
         return false;
     }
     if (end == text || *end != '\0' || !(fabs(value) <= 1e9) || floor(value) < value) {
-        exchange_import_warn(import, "%s: \"%s\" is no whole number; passed over", key, text);
+        exchange_import_warn(import, "%s: \"%s\" is not a whole number; ignored", key, text);
         return false;
     }
     *ret_value = (int)value;
@@ -121,7 +121,7 @@ static void set(ExchangeImport *import, const char *key, const char *value)
     GError *error = NULL;
     if (spec_resolve_set(import->doc, pair, &error))
         return;
-    exchange_import_warn(import, "%s; passed over", error->message);
+    exchange_import_warn(import, "%s; ignored", error->message);
     g_error_free(error);
 }
 

@@ -44,7 +44,7 @@ static const char *tier_of(const ExchangeImport *import, const char *part)
         return "host";
     if (strcmp(device, "nvme") == 0)
         return "nvme";
-    exchange_import_warn(import, "%s: \"%s\" is none of cpu, nvme and none; states stay on the GPU", key,
+    exchange_import_warn(import, "%s: \"%s\" is not one of cpu, nvme and none; states stay on the GPU", key,
                          device);
     return NULL;
 }
@@ -209,7 +209,7 @@ static void take_optimizer(ExchangeImport *import)
             exchange_import_native(import, "training.optimizer", names[i][1]);
             return;
         }
-    exchange_import_warn(import, "optimizer.type: \"%s\" is none that a scenario has; passed over", type);
+    exchange_import_warn(import, "optimizer.type: \"%s\" has no equivalent in a scenario; ignored", type);
 }
 
 /* Whether the trainer fills in what decides: 16 bits are then no statement of the file, and neither are 32. */

@@ -55,7 +55,7 @@ static void take_batch(ExchangeImport *import, const ExchangeDialect *names, boo
                              names->sequence);
     const double batch = (double)micro * times * MAX(data, 1);
     if (micro <= 0 || times <= 0 || batch > 1e9) {
-        exchange_import_warn(import, "%s, %s: %d and %d make no batch; passed over", names->micro,
+        exchange_import_warn(import, "%s, %s: %d and %d give no whole batch; ignored", names->micro,
                              names->accumulate, micro, times);
         return;
     }
@@ -131,7 +131,8 @@ static void take_adapter(ExchangeImport *import, const ExchangeDialect *names, c
     int rank = names->rank_default;
     (void)exchange_import_int(import, names->rank, &rank);
     if (rank <= 0) {
-        exchange_import_refuse(import, "%s: %d is no rank of an adapter; give 1 or more", names->rank, rank);
+        exchange_import_refuse(import, "%s: %d is not a rank of an adapter; give 1 or more", names->rank,
+                               rank);
         return;
     }
     exchange_import_native_int(import, "training.adapter.rank", rank);
@@ -381,7 +382,7 @@ static void warn_of_kin(ExchangeImport *import)
         setting->used = setting->used || off;
         for (gsize k = 0; !off && k < G_N_ELEMENTS(kin); k++)
             if (strlen(kin[k]) == length && strncmp(kin[k], setting->key, length) == 0) {
-                exchange_import_warn(import, "%.80s: %.60s is not modelled; passed over", setting->key,
+                exchange_import_warn(import, "%.80s: %.60s is not modelled; ignored", setting->key,
                                      setting->value);
                 setting->used = true;
             }

@@ -79,9 +79,9 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
         if (spec_knows_target(name))
             add_target(list, name);
         else if (name[0] != '\0')
-            exchange_import_warn(import,
-                                 "%s: %.60s is none of the linear layers that training.adapter.targets knows",
-                                 names->targets, name);
+            exchange_import_warn(
+                import, "%s: %.60s is not one of the linear layers that training.adapter.targets knows",
+                names->targets, name);
     }
     static const char *const of_mlp[] = {"gate_proj", "up_proj", "down_proj"};
     for (gsize i = 0; mlp && i < G_N_ELEMENTS(of_mlp); i++)
@@ -91,7 +91,7 @@ static void take_targets(ExchangeImport *import, const ExchangeDialect *names)
                              names->targets);
     if (list->len == 1) {
         exchange_import_warn(import, "%s: %s; q_proj and v_proj are taken", names->targets,
-                             told ? "no linear layer that is known"
+                             told ? "no linear layer that orrery knows"
                                   : "PEFT chooses them by the model's kind");
         g_string_append(list, "\"q_proj\",\"v_proj\"");
     }
@@ -110,7 +110,7 @@ static void take_saved(ExchangeImport *import, const ExchangeDialect *names)
         if (spec_saved_of(name) != 0)
             add_target(list, name);
         else if (name[0] != '\0')
-            exchange_import_warn(import, "%s: %.60s is no table that can be trained whole; passed over",
+            exchange_import_warn(import, "%s: %.60s is not a table that can be trained whole; ignored",
                                  names->saved, name);
     }
     g_string_append_c(list, ']');

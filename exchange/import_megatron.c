@@ -63,9 +63,8 @@ static void take_layer_freq(const MegatronNames *names)
         exchange_import_native_int(names->import, "model.moe.dense_layers", 0);
         exchange_import_native_int(names->import, "model.moe.layer_step", step);
     } else {
-        exchange_import_warn(names->import,
-                             "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); passed over",
-                             text);
+        exchange_import_warn(
+            names->import, "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); ignored", text);
     }
 }
 
@@ -79,7 +78,7 @@ static void take_number(const MegatronNames *names, const char *flag, const char
     if (end != text && *end == '\0')
         exchange_import_native(names->import, key, text);
     else
-        exchange_import_warn(names->import, "%s: \"%s\" is no number; passed over", flag, text);
+        exchange_import_warn(names->import, "%s: \"%s\" is not a number; ignored", flag, text);
 }
 
 static void take_experts(const MegatronNames *names, bool had_model)
@@ -307,7 +306,7 @@ static int virtual_stages(const MegatronNames *names, int pipeline)
         } else {
             exchange_import_warn(names->import,
                                  "pipeline-model-parallel-layout: \"%.60s\" does not make stages for %d "
-                                 "pipeline ranks; passed over",
+                                 "pipeline ranks; ignored",
                                  layout, pipeline);
         }
     }

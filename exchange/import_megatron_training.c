@@ -226,12 +226,11 @@ static void take_ramp(const MegatronNames *names)
     if (count != 3 || room <= 0 || room % values[1] != 0 || values[0] % whole != 0 || values[1] % whole != 0)
         exchange_import_warn(
             import,
-            "rampup-batch-size: \"%.60s\" is no start, increment and samples that lead to the "
-            "global batch in whole micro-batches of all replicas; passed over",
+            "rampup-batch-size: \"%.60s\" is not a start, increment and samples that lead to the "
+            "global batch in whole micro-batches of all replicas; ignored",
             text);
     else if (exchange_import_at(import, "training.tokens") == NULL)
-        exchange_import_warn(import,
-                             "rampup-batch-size: without train-samples the run has no end; passed over");
+        exchange_import_warn(import, "rampup-batch-size: without train-samples the run has no end; ignored");
     else {
         g_autofree char *schedule = g_strdup_printf("[{\"global_batch\": %d, \"by\": %d, \"samples\": %d}]",
                                                     values[0], values[1], values[2]);
@@ -281,7 +280,7 @@ static void take_steps(const MegatronNames *names)
     g_string_append_c(schedule, ']');
     if (!ok || batch == 0) {
         exchange_import_warn(
-            import, "step-batch-size-schedule: \"%.60s\" is no list like 0:768 250B:1536; passed over", text);
+            import, "step-batch-size-schedule: \"%.60s\" is not a list like 0:768 250B:1536; ignored", text);
         return;
     }
     exchange_import_native_int(import, "training.global_batch", (int)batch);

@@ -127,7 +127,7 @@ static void take_pipeline(ExchangeImport *import)
         return;
     }
     exchange_import_warn(
-        import, "pipeline_parallel_schedule: \"%.60s\" is none that a scenario has; passed over", word);
+        import, "pipeline_parallel_schedule: \"%.60s\" has no equivalent in a scenario; ignored", word);
 }
 
 static void take_recompute(ExchangeImport *import)
@@ -260,7 +260,7 @@ void exchange_import_torchtitan(ExchangeImport *import)
     if (optimizer != NULL && g_ascii_strncasecmp(optimizer, "adam", 4) == 0)
         exchange_import_native(import, "training.optimizer", "adam");
     else if (optimizer != NULL)
-        exchange_import_warn(import, "optimizer.name: \"%.60s\" is none that a scenario has; passed over",
+        exchange_import_warn(import, "optimizer.name: \"%.60s\" has no equivalent in a scenario; ignored",
                              optimizer);
     if (compiled)
         exchange_import_native_bool(import, "execution.compiled",

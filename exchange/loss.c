@@ -76,7 +76,7 @@ void exchange_loss_write(const ExchangeLoss *loss, GString *out)
                                (const char *)g_ptr_array_index(loss->defaults, i));
     if (loss->placeholders->len == 0)
         return;
-    g_string_append(out, "Placeholders that nobody gave: ");
+    g_string_append(out, "Placeholders without a value: ");
     append_names(loss->placeholders, out);
     g_string_append_c(out, '\n');
 }

@@ -27,5 +27,5 @@ void megatron_word(const MegatronNames *names, const char *flag, const char *bri
             exchange_import_native(names->import, key, spec_word(words, pairs[i].value));
             return;
         }
-    exchange_import_warn(names->import, "%s: \"%s\" is none that a scenario has; passed over", flag, text);
+    exchange_import_warn(names->import, "%s: \"%s\" has no equivalent in a scenario; ignored", flag, text);
 }

@@ -10,7 +10,7 @@ static void problem(GPtrArray *problems, guint line, const char *what)
 {
     enum { MOST = 20 };
     if (problems->len < MOST)
-        g_ptr_array_add(problems, g_strdup_printf("line %u: %s; passed over", line, what));
+        g_ptr_array_add(problems, g_strdup_printf("line %u: %s; ignored", line, what));
 }
 
 /* --- shell words --- */
@@ -348,7 +348,7 @@ bool settings_read(const char *text, size_t length, const char *path, SettingsSy
     if (syntax == SETTINGS_JSON)
         return read_json(text, length, path, settings, error);
     if (!g_utf8_validate_len(text, length, NULL))
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: is no UTF-8 text", path);
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: is not UTF-8 text", path);
     g_autofree char *copy = g_strndup(text, length);
     g_auto(GStrv) lines = g_strsplit(copy, "\n", -1);
     for (char **line = lines; *line != NULL; line++)

@@ -87,7 +87,7 @@ TraceBytes *trace_bytes_open(const char *path, GError **error)
         return NULL;
     }
     if (!S_ISREG(about.st_mode)) {
-        orr_fail(error, ORR_ERROR_INPUT, "%s: is no file; give a profiler's trace, or a folder of them",
+        orr_fail(error, ORR_ERROR_INPUT, "%s: is not a file; give a profiler's trace, or a folder of them",
                  path);
         return NULL;
     }
@@ -178,7 +178,7 @@ bool trace_bytes_more(TraceBytes *bytes, GError **error)
     if (bytes->left > in->capacity / 2) {
         if (in->capacity >= MOST_BYTES)
             return orr_fail(error, ORR_ERROR_INPUT,
-                            "%s: one value takes more than %d MiB; that is no profiler's trace of a step",
+                            "%s: one value takes more than %d MiB; that is not a profiler's trace of a step",
                             in->path, MOST_BYTES >> 20);
         char *larger = g_malloc(2 * in->capacity + 1);
         memcpy(larger, bytes->at, bytes->left);

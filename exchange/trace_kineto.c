@@ -176,7 +176,7 @@ static bool wrong(const Reader *reader, GError **error, const char *what)
 
 static const char cut_off[] = "is cut off in the middle of its events; let the profiler finish writing it";
 static const char no_json[] =
-    "is no trace of PyTorch's profiler: it is no JSON, and no table that 'orrery help trace' names";
+    "is not a trace of PyTorch's profiler: it is not JSON, and no table that 'orrery help trace' names";
 /* Calls `part` on the window until it has what it needs. `part` moves nothing when it fails. */
 static bool with_more(Reader *reader, bool (*part)(Reader *reader, TraceScan *scan), GError **error)
 {
@@ -189,7 +189,7 @@ static bool with_more(Reader *reader, bool (*part)(Reader *reader, TraceScan *sc
             return true;
         }
         if (!trace_scan_is_short(&scan))
-            return wrong(reader, error, reader->has_events ? "an event is no JSON" : no_json);
+            return wrong(reader, error, reader->has_events ? "an event is not JSON" : no_json);
         if (reader->bytes->ended)
             return wrong(reader, error, reader->has_events ? cut_off : no_json);
         if (!trace_bytes_more(reader->bytes, error))
@@ -242,7 +242,7 @@ static bool read_events(Reader *reader, GError **error)
         if (next == ']')
             break;
         if (!first && next != ',')
-            return wrong(reader, error, "its events are no JSON: a comma is missing");
+            return wrong(reader, error, "its events are not JSON: a comma is missing");
         if (!first)
             drop(reader);
         reader->has_events = true;
@@ -357,7 +357,7 @@ static bool finish(Reader *reader, GError **error)
         return wrong(reader, error,
                      reader->foreign != NULL
                          ? reader->foreign
-                         : "is no trace of PyTorch's profiler: it has no events in \"traceEvents\"");
+                         : "is not a trace of PyTorch's profiler: it has no events in \"traceEvents\"");
     if (reader->out_of_time)
         return wrong(reader, error, "some of its times lie more than 26 days apart: that is not one run");
     if (reader->rank->kernels->len == 0)

@@ -186,7 +186,7 @@ static bool check_times(const Reader *r, const Columns *columns, const TraceSlic
         if (!isnan(number[i]))
             continue;
         g_autofree char *text = trace_slice_text(cell);
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: line %" G_GINT64_FORMAT ": \"%.40s\" is no time; %s",
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: line %" G_GINT64_FORMAT ": \"%.40s\" is not a time; %s",
                         r->name, row, text, "a kernel's begin and duration are numbers");
     }
     if (number[1] >= (last == CELL_DURATION ? 0 : number[0]))
@@ -310,7 +310,7 @@ static bool read_inspector(Reader *r, TraceBytes *bytes, GError **error)
         if (!read || c.name.text == NULL || !(micros >= 0 && micros < LONGEST_NS / 1e3))
             return orr_fail(error, ORR_ERROR_INPUT,
                             "%s: line %" G_GINT64_FORMAT
-                            " is no collective as NCCL Inspector's format v4.0 has it: "
+                            " is not a collective as NCCL Inspector's format v4.0 has it: "
                             "coll_perf with coll and coll_exec_time_us",
                             r->name, row);
         if (r->rank->rank < 0)
@@ -419,7 +419,7 @@ static bool read_flight(Reader *r, TraceBytes *bytes, GError **error)
     TraceScan scan = {bytes->at, bytes->at + bytes->left};
     return trace_scan_members(&scan, take_dump, r) ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: is no whole dump of PyTorch's flight recorder: its JSON is cut off or damaged",
+                    "%s: is not a whole dump of PyTorch's flight recorder: its JSON is cut off or damaged",
                     r->name);
 }
 

@@ -76,10 +76,11 @@ static bool add_pattern(TraceTable *table, const OrrJson *row, const char *name,
         orr_json_type(word) != ORR_JSON_TEXT || !trace_class_read(orr_json_text(word), &added.kind)) {
         g_autofree char *shown = orr_json_show(row);
         g_autofree char *classes = g_strjoinv(", ", (char **)(gpointer)words);
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: patterns: %s is no pair of a pattern and a class, with \"waits\" behind it or "
-                        "not; classes are %s",
-                        name, shown, classes);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: patterns: %s is not a pair of a pattern and a class, with \"waits\" behind it or "
+            "not; classes are %s",
+            name, shown, classes);
     }
     added.text = g_ascii_strdown(orr_json_text(pattern), -1);
     g_array_append_val(table->patterns, added);

@@ -186,7 +186,7 @@ void html_loop_write(const HtmlLoop *loop, GString *out)
     g_string_append(out, "<h2>What would help most</h2>\n<p>The step if one phase took no time.</p>\n");
     write_table(workload_without_table(loop->explanation), out);
     OrrTable *changes = workload_change_table(loop->explanation);
-    g_string_append(out, changes != NULL ? "<p>Single changes, each asked anew.</p>\n"
+    g_string_append(out, changes != NULL ? "<p>Single changes, each simulated on its own.</p>\n"
                                          : "<p>No single change that was asked makes it shorter.</p>\n");
     if (changes != NULL)
         write_table(changes, out);

@@ -68,7 +68,7 @@ static bool number(const Reader *r, const OrrJson *object, const char *key, cons
     const double value = orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : NAN;
     if (!(value >= low && value <= high)) {
         g_autofree char *shown = orr_json_show(node);
-        return refuse(r, "%s.%s: %s is no number from %g to %g; give one", path, key, shown, low, high);
+        return refuse(r, "%s.%s: %s is not a number from %g to %g; give one", path, key, shown, low, high);
     }
     *ret_value = value;
     return true;
@@ -81,13 +81,13 @@ static bool whole(const Reader *r, const OrrJson *object, const char *key, const
     if (!number(r, object, key, path, 1, MOST_GPUS, otherwise > 0 ? (double)otherwise : (double)NAN, &value))
         return false;
     *ret_value = (int)value;
-    return *ret_value >= value || refuse(r, "%s.%s: %g is no whole number", path, key, value);
+    return *ret_value >= value || refuse(r, "%s.%s: %g is not a whole number", path, key, value);
 }
 
 static bool known_keys(const Reader *r, const OrrJson *object, const char *path, const char *const *keys)
 {
     if (orr_json_type(object) != ORR_JSON_OBJECT)
-        return refuse(r, "%s: is no object; write one in braces", path);
+        return refuse(r, "%s: is not an object; write one in braces", path);
     for (const OrrJson *member = orr_json_first(object); member != NULL; member = orr_json_next(member)) {
         bool known = false;
         for (int i = 0; keys[i] != NULL; i++)
@@ -132,7 +132,7 @@ static bool read_speeds(const Reader *r, const OrrJson *node, const char *path, 
     if (node == NULL)
         return true;
     if (orr_json_type(node) != ORR_JSON_OBJECT)
-        return refuse(r, "%s.speed: is no object; write {\"%s\": 1}", path, trace->pools[0].name);
+        return refuse(r, "%s.speed: is not an object; write {\"%s\": 1}", path, trace->pools[0].name);
     for (const OrrJson *member = orr_json_first(node); member != NULL; member = orr_json_next(member)) {
         int pool = 0;
         while (pool < trace->pool_count && !g_str_equal(trace->pools[pool].name, orr_json_key(member)))
@@ -227,9 +227,9 @@ bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trac
         ok = refuse(&r, "pools: missing; give a list like [{\"name\": \"a100\", \"gpus\": 64}]");
     if (ok && (jobs == NULL || orr_json_type(jobs) != ORR_JSON_LIST || orr_json_count(jobs) == 0 ||
                orr_json_count(jobs) > MOST_JOBS))
-        ok = refuse(&r,
-                    "jobs: is no list of 1 to %d jobs like {\"arrive_s\": 0, \"seconds\": 3600, \"gpus\": 8}",
-                    MOST_JOBS);
+        ok = refuse(
+            &r, "jobs: is not a list of 1 to %d jobs like {\"arrive_s\": 0, \"seconds\": 3600, \"gpus\": 8}",
+            MOST_JOBS);
     for (const OrrJson *pool = ok ? orr_json_first(pools) : NULL; ok && pool != NULL;
          pool = orr_json_next(pool))
         ok = read_pool(&r, pool, &trace);

@@ -153,7 +153,7 @@ void ledger_write_families_text(const GArray *found, GString *out)
                                           "bias",     "covered", "reach"};
     OrrTable *table = orr_table_new(headers, G_N_ELEMENTS(headers));
     g_string_append(
-        out, "Each family of software as if nobody had read it: the profile generic in place of its own, and "
+        out, "Each family of software as if it were unknown: the profile generic in place of its own, and "
              "intervals\nfrom the other families\n\n");
     for (guint i = 0; i < found->len; i++) {
         const LedgerFamily *family = &g_array_index(found, LedgerFamily, i);

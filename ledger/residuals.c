@@ -213,8 +213,8 @@ void ledger_residuals_write(const LedgerResiduals *residuals, GString *out)
 static bool bad_row(const char *path, const char *list, int index, const char *what, GError **error)
 {
     return orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: %s[%d]: %s; write the file anew with orrery validate --residuals", path, list, index,
-                    what);
+                    "%s: %s[%d]: %s; write the file again with orrery validate --residuals", path, list,
+                    index, what);
 }
 
 /* Of a row: text, or a number. */
@@ -287,7 +287,7 @@ static bool parse_row(const char *path, const RowList *list, const OrrJson *node
     const char *column = NULL;
     int count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST)
-        return bad_row(path, list->key, index, "is no list", error);
+        return bad_row(path, list->key, index, "is not a list", error);
     if (orr_json_count(node) != list->count)
         return bad_row(path, list->key, index, "does not have as many cells as there are columns", error);
     for (const OrrJson *cell = orr_json_first(node); cell != NULL && column == NULL;
@@ -329,7 +329,7 @@ static bool parse_list(const char *path, const OrrJson *root, const RowList *lis
         orr_json_type(rows) != ORR_JSON_LIST)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
+            "%s: is not a file of residuals of this version; write it again with orrery validate --residuals",
             path);
     for (const OrrJson *node = orr_json_first(rows); node != NULL; node = orr_json_next(node), index++) {
         if (!parse_row(path, list, node, index, residuals, error))

@@ -246,7 +246,7 @@ const char *net_algorithm_refuses(const NetAlgorithm *algorithm, const NetShape 
     if (algorithm->most_dims > 0 && algorithm->most_dims < shape->dim_count)
         return "it has two dimensions, and the ranks lie in more";
     if (algorithm->chunks(shape) > G_MAXINT32)
-        return "that many ranks have more blocks than can be told apart";
+        return "with that many ranks the blocks cannot be told apart";
     return NULL;
 }
 

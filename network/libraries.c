@@ -17,7 +17,7 @@ static const NetLibraryRule nccl_rules[] = {
     {NET_ALL_REDUCE, "ring", .note = "by estimated time: docs/MODEL-collectives.md"},
     {NET_ALL_REDUCE, "double-binary-tree", .least_nodes = 2},
     {NET_ALL_REDUCE, "double-binary-tree", .most_nodes = 1, .note = "in a node its trees are chains"},
-    {NET_ALL_REDUCE, "nvls", .most_nodes = 1, .note = "GPUs behind NVSwitch, Hopper and later"},
+    {NET_ALL_REDUCE, "nvls", .most_nodes = 1, .note = "GPUs on NVSwitch, Hopper and later"},
     {NET_ALL_REDUCE, "sharp", .least_nodes = 2, .note = "where CollNet is switched on"},
     {NET_ALL_GATHER, "ring", .chosen = false},
     {NET_ALL_GATHER, "pat", .note = "one GPU a node"},

@@ -31,7 +31,7 @@ static bool quantity(const Reading *r, const OrrJson *link, const char *key, Orr
         value = orr_json_number(node);
     else if (node != NULL && (orr_json_type(node) != ORR_JSON_TEXT ||
                               !orr_parse_quantity(orr_json_text(node), unit, &value, NULL)))
-        return wrong(r, node, "is no quantity", error);
+        return wrong(r, node, "is not a quantity", error);
     if (!(value >= least && value <= most))
         return orr_fail(error, ORR_ERROR_INPUT, "%s: %s of a link is %g; it can be %g to %g", r->name, key,
                         value, least, most);
@@ -50,7 +50,7 @@ static bool read_node(Reading *r, const OrrJson *node, bool gpus, GError **error
     if (name == NULL || name[0] == '\0' || strlen(name) >= sizeof r->topology->vertices[0].name)
         return wrong(
             r, node,
-            "is no node; write \"NAME\" or { \"name\": NAME, \"switch\": true } with at most 23 letters",
+            "is not a node; write \"NAME\" or { \"name\": NAME, \"switch\": true } with at most 23 letters",
             error);
     if ((is_switch != NULL && orr_json_type(is_switch) != ORR_JSON_BOOL) ||
         (relays != NULL && orr_json_type(relays) != ORR_JSON_BOOL))
@@ -69,10 +69,11 @@ static bool end_of(const Reading *r, const OrrJson *link, const char *key, int *
 {
     const char *name = orr_json_text_of(link, key, NULL);
     if (name == NULL)
-        return wrong(r, link, "is no link; write { \"from\", \"to\", \"bytes_per_s\" }", error);
+        return wrong(r, link, "is not a link; write { \"from\", \"to\", \"bytes_per_s\" }", error);
     const int number = GPOINTER_TO_INT(g_hash_table_lookup(r->numbers, name));
     if (number == 0)
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: a link ends at \"%s\", which is no node", r->name, name);
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: a link ends at \"%s\", which is not a node", r->name,
+                        name);
     *ret_vertex = number - 1;
     return true;
 }
@@ -82,7 +83,7 @@ static bool read_link(Reading *r, const OrrJson *link, GError **error)
     int from = 0, to = 0;
     double rate = 0, latency = 0, count = 1;
     if (orr_json_type(link) != ORR_JSON_OBJECT)
-        return wrong(r, link, "is no link; write { \"from\", \"to\", \"bytes_per_s\" }", error);
+        return wrong(r, link, "is not a link; write { \"from\", \"to\", \"bytes_per_s\" }", error);
     if (!end_of(r, link, "from", &from, error) || !end_of(r, link, "to", &to, error) ||
         !quantity(r, link, "bytes_per_s", ORR_UNIT_BYTES_PER_S, 0, 1, (double)NET_MAX_BYTES_PER_S, &rate,
                   error) ||

@@ -192,7 +192,7 @@ char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
                                paid > gpus ? " in whole racks" : "", plan_power_w(asked, paid) * 1e-6,
                                options->power_w * 1e-6);
     if (gpus > per_node && gpus % per_node != 0)
-        return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
+        return g_strdup_printf("%d GPUs are not whole nodes of %d", gpus, per_node);
     if (gpus % split_of(asked) != 0)
         return g_strdup_printf("tensor %d x context %d x pipeline %d does not divide %d GPUs",
                                parallel->tensor, parallel->context, parallel->pipeline, gpus);
@@ -203,7 +203,7 @@ char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
         return g_strdup_printf("no batch from %d to %d is a multiple of %d data-parallel ranks",
                                options->batch_low, options->batch_high, data);
     return g_strdup_printf(
-        "training.global_batch %d is no multiple of %d data-parallel ranks (--batch-range lets it "
+        "training.global_batch %d is not a multiple of %d data-parallel ranks (--batch-range lets it "
         "move)",
         asked->training.global_batch, data);
 }

@@ -106,7 +106,7 @@ static char *scripts_folder(GError **error)
             return g_steal_pointer(&folder);
     }
     g_set_error(error, ORR_ERROR, ORR_ERROR_IO,
-                "no folder plots/ with the gnuplot scripts beside the presets or at %s/../plots",
+                "no folder plots/ with the gnuplot scripts next to the presets or at %s/../plots",
                 ORRERY_SOURCE_SCENARIOS);
     return NULL;
 }

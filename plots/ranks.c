@@ -53,7 +53,7 @@ bool plot_ranks(const Report *report, const PlotTarget *target, GError **error)
     const bool experts = spec->parallel.expert > 1;
     if (spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER || spec_gpus(spec) % per_node != 0)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--what ranks: the GPUs of this scenario are no grid of ranks");
+                        "--what ranks: the GPUs of this scenario are not a grid of ranks");
     spec_placement(spec, &placement);
     plot_job_init(&job, "ranks");
     g_string_append(job.csv, "gpu,node,place,pipeline,data,context,tensor,expert,replica,group\n");

@@ -461,7 +461,7 @@ static bool supported(const Report *report, int ranks, GError **error)
             "jitter: parameter servers draw their own (parallel.parameter_server.spread); leave one out");
     if (report->network.on && network->job_count + network->traffic_count > 0)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "jitter: cluster.network.%s beside a step are simulated with ranks that are alike; "
+                        "jitter: cluster.network.%s is simulated only with ranks that are all alike; "
                         "leave one of the two out",
                         network->job_count > 0 ? "jobs" : "traffic");
     if (!sim_paces_fold(&report->plan) && ranks > MOST_RANKS)

@@ -35,7 +35,7 @@ void report_jitter_text(const Report *report, GString *out)
     report_page_entry(out, "  Waits", LABEL_COLUMN, who);
     g_autoptr(GString) line = g_string_new(NULL);
     append_gain(line, "a healthy node in its place", jitter->evict_gain_frac);
-    append_gain(line, "its replica as a backup that nobody waits for", jitter->backup_gain_frac);
+    append_gain(line, "its replica made a backup that no other waits for", jitter->backup_gain_frac);
     append_gain(line, "replicas that do not wait for each other", jitter->async_gain_frac);
     g_string_append(line, " of tokens/s");
     report_page_entry(out, "  Would help", LABEL_COLUMN, line->str);

@@ -92,7 +92,7 @@ static char *batch_line(const Spec *spec)
     if (spec->model.encoder_layers > 0) {
         char encoder[ORR_TEXT_SIZE];
         return g_strdup_printf(
-            "%s sequences of %s tokens behind %s of the encoder; micro-batch %d, %d per pipeline",
+            "%s sequences of %s tokens in the decoder, %s in the encoder; micro-batch %d, %d per pipeline",
             report_page_whole(sequences, training->global_batch),
             report_page_whole(length, training->sequence_length),
             report_page_whole(encoder, training->encoder_sequence_length), training->micro_batch,
@@ -173,7 +173,7 @@ static void write_scenario(const Report *report, GString *out)
     else
         g_string_append_printf(model, ", %d layers", spec->model.layers);
     if (spec->model.vision.layers > 0)
-        g_string_append_printf(model, " behind %d of a vision tower", spec->model.vision.layers);
+        g_string_append_printf(model, " after %d of a vision tower", spec->model.vision.layers);
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;

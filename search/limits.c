@@ -164,7 +164,7 @@ char *search_why_empty(const Spec *spec)
                                ", which does not divide the %d GPUs; give degrees that do",
                                (gint64)product, gpus);
     if (batch % data != 0)
-        return g_strdup_printf("training.global_batch %d is no multiple of the %" G_GINT64_FORMAT
+        return g_strdup_printf("training.global_batch %d is not a multiple of the %" G_GINT64_FORMAT
                                " data-parallel ranks; give one",
                                batch, (gint64)data);
     if (p->pipeline > spec->model.layers + 2)

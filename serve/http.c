@@ -77,7 +77,7 @@ static int read_header(char *line, ServeRequest *r, gint64 *length, const char *
     if (g_ascii_strcasecmp(line, "content-length") == 0) {
         guint64 number = 0;
         if (*length >= 0 || !g_ascii_string_to_unsigned(value, 10, 0, G_MAXINT64, &number, NULL))
-            return refuse(400, "Content-Length is no number, or given twice", ret_why);
+            return refuse(400, "Content-Length is not a number, or given twice", ret_why);
         *length = (gint64)number;
     }
     return 200;

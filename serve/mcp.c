@@ -183,8 +183,9 @@ static void request(const ServeAnswerer *answerer, const char *method, const Orr
     } else if (strcmp(method, "tools/call") == 0) {
         call_tool(answerer, params, id, out);
     } else {
-        g_autofree char *message = g_strdup_printf(
-            "\"%.100s\" is no method here; there are initialize, ping, tools/list and tools/call", method);
+        g_autofree char *message = g_strdup_printf("\"%.100s\" is not a method of this server; there are "
+                                                   "initialize, ping, tools/list and tools/call",
+                                                   method);
         fail(out, id, METHOD, message);
     }
 }

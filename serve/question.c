@@ -180,7 +180,7 @@ static bool check_names(const ServeTool *tool, const OrrJson *arguments, GError 
             known = known || strcmp(names[i], orr_json_key(node)) == 0;
         const char *nearest = known ? NULL : orr_nearest(orr_json_key(node), names, count);
         if (!known)
-            return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%.100s\" is no argument; %s%s", tool->name,
+            return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%.100s\" is not an argument; %s%s", tool->name,
                             orr_json_key(node),
                             nearest != NULL ? "did you mean " : "tools/list gives those it takes",
                             nearest != NULL ? nearest : "");

@@ -78,7 +78,8 @@ static bool check(const ServeTool *tool, const OrrJson *node, const char *key, i
     for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child)) {
         const char *own = orr_json_key(child);
         if (own != NULL && strpbrk(own, "/\\=") != NULL)
-            return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%.100s\" is no name of a field", tool->name, own);
+            return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%.100s\" is not the name of a field", tool->name,
+                            own);
         if (!check(tool, child, key, depth + 1, error))
             return false;
     }

@@ -204,7 +204,7 @@ static const ServeTool tools[] = {
                    NUMBER("answer_log_sd", "--answer-log-sd", 0, 5,
                           "Standard deviation of the logarithm of their lengths; 0, all equal, by default."),
                    NUMBER("answer_most", "--answer-most", 1, 1e7,
-                          "Tokens behind which an answer is cut off.")},
+                          "Longer answers are cut off at this many tokens.")},
      .labels = {{"", "predicted",
                  "the cost of each decode step; errors stand in docs/accuracy/generation.md"},
                 {"memory", "predicted", "shapes of the model and the engine's recipe"}}},
@@ -239,10 +239,10 @@ static const ServeTool tools[] = {
                    SETS},
      .labels = {{"", "given", "the scenario"}}},
     {.name = "trace",
-     .title = "A recorded step beside its prediction",
+     .title = "A recorded step compared with its prediction",
      .help = "Reads a profiler's trace: kernels by class and what each instant of the step went to. With a "
              "scenario "
-             "its prediction stands beside, and the ops that differ most.",
+             "its prediction is shown next to it, with the ops that differ most.",
      .words = WORDS("trace", "--format=json", "--quiet"),
      .seconds = 60,
      .is_json = true,
@@ -291,7 +291,7 @@ const ServeTool *serve_tool_find(const char *name, GError **error)
             return &tools[i];
     }
     const char *nearest = orr_nearest(name, names, (int)G_N_ELEMENTS(tools));
-    orr_fail(error, ORR_ERROR_INPUT, "\"%.100s\" is no tool; %s%s", name,
+    orr_fail(error, ORR_ERROR_INPUT, "\"%.100s\" is not a tool; %s%s", name,
              nearest != NULL ? "did you mean " : "tools/list lists them", nearest != NULL ? nearest : "");
     return NULL;
 }

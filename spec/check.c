@@ -188,7 +188,7 @@ static bool check_8bit(const Check *check)
         (dtype == SPEC_FP4 && check->spec->cluster.accelerator.peak_flops_per_s[SPEC_FP8] > 0))
         return true;
     return spec_check_fail(check,
-                           "training.%s: true beside precision \"%s\"; leave it out, or give an 8-bit float "
+                           "training.%s: true with precision \"%s\"; leave it out, or give an 8-bit float "
                            "precision, such as mxfp8",
                            training->attention_8bit ? "attention_8bit" : "head_8bit",
                            spec_word(&spec_words_precision, (int)training->precision));
@@ -219,7 +219,7 @@ bool spec_check_dealt(const Spec *spec, const char *where, GError **error)
     g_autofree char *list = spec_check_divisors(global);
     return spec_check_fail(
         &check,
-        "training.global_batch: %d%s cannot be dealt to %d data-parallel ranks; give a multiple of "
+        "training.global_batch: %d%s cannot be split evenly over %d data-parallel ranks; give a multiple of "
         "%d, or a "
         "parallel.data that divides it (%s)",
         global,

@@ -19,7 +19,7 @@ static bool check_moe_runs(const Check *check)
     if (moe->run_count == 0)
         return true;
     if (moe->late_layers > 0 || moe->router_groups > 0)
-        return spec_check_fail(check, "model.moe.by_layer: beside %s; leave that out, or the list",
+        return spec_check_fail(check, "model.moe.by_layer: given together with %s; remove one of the two",
                                moe->late_layers > 0 ? "late_layers" : "router_groups");
     return count % layers == 0 && count > 0
                ? true

@@ -142,7 +142,7 @@ static bool check_search(const Check *check)
     const SpecChoices *nodes = &check->spec->search.nodes;
     for (int i = 0; i < nodes->count; i++)
         if (nodes->value[i] < 1)
-            return spec_check_fail(check, "search.nodes: %d is no number of nodes; give 1 or more",
+            return spec_check_fail(check, "search.nodes: %d is not a number of nodes; give 1 or more",
                                    nodes->value[i]);
     if (nodes->count == 0 && nodes->min > nodes->max)
         return spec_check_fail(check, "search.nodes: min %d is above max %d; give both, or a list",

@@ -46,11 +46,11 @@ static bool check_role(const Check *check, const SpecRole *role)
         return true;
     if (role->nodes > 0)
         return spec_check_fail(check,
-                               "workload.roles.%s: nodes %d beside with \"%s\"; give nodes of its own or "
+                               "workload.roles.%s: nodes %d together with \"%s\"; give nodes of its own or "
                                "the role whose GPUs it shares",
                                role->name, role->nodes, role->with);
     if (spec_role_index(workload, role->with) < 0)
-        return spec_check_fail(check, "workload.roles.%s.with: \"%s\" is none of the roles", role->name,
+        return spec_check_fail(check, "workload.roles.%s.with: \"%s\" is not one of the roles", role->name,
                                role->with);
     return strcmp(role->with, role->name) != 0 ||
            spec_check_fail(check, "workload.roles.%s.with: a role cannot share its own GPUs; leave it out",

@@ -152,7 +152,7 @@ static bool complete_encoder(const Completion *completion, SpecModel *model)
         return fail(
             completion,
             "model.encoder_layers: %d with moe, mla, mtp_layers or attention_window_tokens, which are "
-            "not simulated beside an encoder; leave these out",
+            "not simulated together with an encoder; remove these",
             model->encoder_layers);
     model->layers = model->decoder_layers + model->encoder_layers;
     return true;

@@ -153,10 +153,11 @@ static const SpecField adapter_fields[] = {
      .read = read_saved,
      .form = "a list of embed_tokens and lm_head",
      .schema = "{\"type\":[\"string\",\"array\"]}",
-     .help = "Tables of tokens that are trained whole beside the adapters. As in PEFT a copy of each is "
-             "trained, and the frozen one stays."},
+     .help =
+         "Token tables that are trained in full, in addition to the adapters. As in PEFT a copy of each is "
+         "trained, and the frozen one stays."},
     SPEC_F_WORD(SpecAdapter, dtype, &spec_words_dtype, "\"bf16\"", 0,
-                "Number format of the adapter's weights. PEFT casts them to fp32 unless told otherwise."),
+                "Number format of the adapter's weights. PEFT casts them to fp32 by default."),
     SPEC_F_DOUBLE(SpecAdapter, dropout_frac, ORR_UNIT_FRAC, 0, 0.9, "0", 0,
                   "Dropout on each adapter's input. Above 0 every adapter keeps a copy of it and a mask."),
     SPEC_F_WORD(SpecAdapter, base_dtype, &spec_words_base, "\"bf16\"", 0,
@@ -259,7 +260,8 @@ static bool check_targets(const Check *check, const SpecModel *model, const Spec
         if (has & (1u << i))
             g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", target_list[i]);
     return spec_check_fail(
-        check, "training.adapter.targets: %s is none of the linear layers of %s; give all-linear, or of: %s",
+        check,
+        "training.adapter.targets: %s is not one of the linear layers of %s; give all-linear, or of: %s",
         target_list[g_bit_nth_lsf(lacks, -1)], model->name, known->str);
 }
 
@@ -324,14 +326,14 @@ bool spec_check_adapter(const Check *check)
                                spec_word(&spec_words_task, (int)task),
                                narrow ? "give task \"qlora\"" : "give nf4, int4, int8 or fp8");
     if (adapter->dtype != SPEC_FP32 && adapter->dtype != SPEC_FP16 && adapter->dtype != SPEC_BF16)
-        return spec_check_fail(
-            check, "training.adapter.dtype: \"%s\" is no format to train in; give bf16, fp16 or fp32",
-            spec_word(&spec_words_dtype, (int)adapter->dtype));
+        return spec_check_fail(check,
+                               "training.adapter.dtype: \"%s\" cannot be trained in; give bf16, fp16 or fp32",
+                               spec_word(&spec_words_dtype, (int)adapter->dtype));
     if (!check_targets(check, &spec->model, adapter) || !check_saved(check, &spec->model, adapter))
         return false;
     const char *with = beside(spec);
     return with == NULL ||
-           spec_check_fail(check,
-                           "training.adapter: adapters beside %s are not modelled; leave one of the two out",
-                           with);
+           spec_check_fail(
+               check, "training.adapter: adapters together with %s are not modelled; remove one of the two",
+               with);
 }

@@ -21,7 +21,7 @@ bool spec_read_batches(SpecReadContext *context, const OrrJson *node, void *targ
     if (count < 0 || count > SPEC_MOST_BATCHES)
         return spec_read_fail(
             context, NULL, error,
-            "is no list of at most %d entries; write [{\"global_batch\": 512, \"tokens\": 10e9}]",
+            "is not a list of at most %d entries; write [{\"global_batch\": 512, \"tokens\": 10e9}]",
             SPEC_MOST_BATCHES);
     training->batches_count = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
@@ -69,7 +69,7 @@ static bool check_entry(const Check *check, int index)
         (entry->global_batch % whole != 0 || entry->by % whole != 0))
         return spec_check_fail(
             check,
-            "training.batch_schedule[%d].%s: %d is no multiple of micro_batch %d x data %d, so "
+            "training.batch_schedule[%d].%s: %d is not a multiple of micro_batch %d x data %d, so "
             "that the replicas could not share each batch; give one",
             index, entry->global_batch % whole != 0 ? "global_batch" : "by",
             entry->global_batch % whole != 0 ? entry->global_batch : entry->by, micro, data);

@@ -20,7 +20,7 @@ static const SpecField expert_fields[] = {
                 "How experts are stored and multiplied."),
     MEASURED_ON(SpecExpertKernel),
     SPEC_F_DOUBLE(SpecExpertKernel, start_s, ORR_UNIT_SECONDS, 0, 1, NULL, SPEC_FIELD_REQUIRED,
-                  "Time of all kernels of a layer's experts with next to no work."),
+                  "Fixed time of the kernels of one layer's experts, whatever their work."),
     SPEC_F_DOUBLE(SpecExpertKernel, memory_frac, ORR_UNIT_FRAC, 0.01, 1, NULL, SPEC_FIELD_REQUIRED,
                   "Share of the memory's rate at which weights are read."),
     SPEC_F_DOUBLE(SpecExpertKernel, flops_frac, ORR_UNIT_FRAC, 0.01, 1, NULL, SPEC_FIELD_REQUIRED,
@@ -36,10 +36,10 @@ static SPEC_TABLE(expert_table, "framework.engine.experts", "What the kernels of
 
 static const SpecField attention_fields[] = {
     SPEC_F_WORD(SpecAttentionKernel, format, &spec_words_cache_format, NULL, SPEC_FIELD_REQUIRED,
-                "What the cache holds, and in how many bits."),
+                "Kind and bits of the KV cache that these rates are for."),
     MEASURED_ON(SpecAttentionKernel),
     SPEC_F_DOUBLE(SpecAttentionKernel, start_s, ORR_UNIT_SECONDS, 0, 1, NULL, SPEC_FIELD_REQUIRED,
-                  "Time of a layer's attention with next to no work."),
+                  "Fixed time of one layer's attention, whatever the context."),
     SPEC_F_DOUBLE(SpecAttentionKernel, memory_frac, ORR_UNIT_FRAC, 0.01, 1, NULL, SPEC_FIELD_REQUIRED,
                   "Share of the memory's rate at which caches are read."),
     SPEC_F_DOUBLE(SpecAttentionKernel, rows_frac, ORR_UNIT_FRAC, 0.001, 1, NULL, SPEC_FIELD_REQUIRED,
@@ -56,7 +56,7 @@ static bool read_kernels(SpecReadContext *context, const OrrJson *node, const Sp
 {
     *ret_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST)
-        return spec_read_fail(context, node, error, "is no list; give a list of objects");
+        return spec_read_fail(context, node, error, "is not a list; give a list of objects");
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (*ret_count == SPEC_ENGINE_MOST_KERNELS)
             return spec_read_fail(context, NULL, error, "has more than %d entries", SPEC_ENGINE_MOST_KERNELS);

@@ -22,7 +22,7 @@ static const SpecField execution_fields[] = {
      .offset = offsetof(SpecExecution, overlap),
      .words = &spec_words_overlap,
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-     .help = "Communication that runs beside compute; default: the framework's."},
+     .help = "Communication that overlaps with compute; default: the framework's."},
     SPEC_F_CUSTOM(
         SpecExecution, measured_passes, spec_read_measured, "\"\"", 0,
         "the path of a file, or an object with passes", "{\"type\":[\"string\",\"object\"]}",

@@ -66,13 +66,13 @@ static bool read_failures(SpecReadContext *context, const OrrJson *node, void *t
     double last_s = 0;
     int count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MOST_FAILURES)
-        return spec_read_fail(context, NULL, error, "is no list of at most %d times; write [3600, 7200]",
+        return spec_read_fail(context, NULL, error, "is not a list of at most %d times; write [3600, 7200]",
                               SPEC_MOST_FAILURES);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         const double at_s = orr_json_type(item) == ORR_JSON_NUMBER ? orr_json_number(item) : -1;
         if (!(at_s > last_s) || at_s > 1e12)
             return spec_read_fail(context, item, error,
-                                  "is no later time than the one before; give rising seconds above 0");
+                                  "is not later than the one before; give rising seconds above 0");
         faults->failures_s[count++] = last_s = at_s;
     }
     faults->failure_count = count;
@@ -130,9 +130,9 @@ static const SpecField faults_fields[] = {
     PHASE(rollback_s, "Training before the last checkpoint that a divergence throws away."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
                   "How long a node is out of service after a hardware failure."),
-    SPEC_F_INT(
-        SpecFaults, spares, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
-        "Hot spare nodes beside the cluster; default: as many as it takes, and the report says how many."),
+    SPEC_F_INT(SpecFaults, spares, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
+               "Hot spare nodes, on top of the cluster's. Default: as many as are needed; the report says "
+               "how many."),
     SPEC_F_BOOL(SpecFaults, fails_in_restart, "true", 0, "Restarts are interrupted by failures too."),
     SPEC_F_OBJECT(SpecFaults, checkpoint, table_checkpoint, 0, "How a run saves what it has learned."),
 };

@@ -189,12 +189,13 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report says how long that takes, no step does."),
-    SPEC_F_WORD(SpecRecipeDataParallel, reductions, &spec_words_reductions, "\"as-asked\"", 0,
-                "When gradients are reduced. as-asked: as execution.overlap says. hooks: beside the last "
-                "backward under ZeRO-0, whatever it says. at-end: behind the last backward, whatever it "
-                "says. hold-queue: as asked, but kernels launched behind a reduction wait for it "
-                "(CUDA_DEVICE_MAX_CONNECTIONS=1; a TPU's computing core reduces). Below ZeRO-3 no gather "
-                "overlaps then."),
+    SPEC_F_WORD(
+        SpecRecipeDataParallel, reductions, &spec_words_reductions, "\"as-asked\"", 0,
+        "When gradients are reduced. as-asked: as execution.overlap says. hooks: during the last "
+        "backward pass under ZeRO-0, even without overlap. at-end: after the last backward pass, even with "
+        "overlap. hold-queue: as asked, but kernels launched after a reduction wait for it "
+        "(CUDA_DEVICE_MAX_CONNECTIONS=1; a TPU's computing core reduces). Below ZeRO-3 no gather "
+        "overlaps then."),
     SPEC_F_WORD(SpecRecipeDataParallel, zero1_reduces, &spec_words_zero1_reduces, "\"scatter\"", 0,
                 "How ZeRO-1 reduces gradients. scatter: reduce-scatter. scatter-early: so, and with "
                 "overlapped reductions only shards stay, as in ZeRO-2; reduce_each_microbatch then applies. "
@@ -206,13 +207,15 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-3: gathers ahead follow the modules of the pass before. A loop whose model scores and trains "
          "in "
          "turn gathers nothing ahead."),
-    SPEC_F_WORD(SpecRecipeDataParallel, resharding, &spec_words_resharding, "\"after-forward\"", 0,
-                "ZeRO-3: when gathered weights are dropped. after-forward: behind each pass. "
-                "after-recompute: so, and weights that recomputation used are gathered again for the "
-                "gradients. unless-pipeline: behind each pass of one stage; several stages gather weights "
-                "and reduce gradients once a step. never: behind the backward alone."),
-    FLAG(SpecRecipeDataParallel, root_unit,
-         "ZeRO-3, one stage: embedding and head are one unit, gathered once for both, reduced behind them."),
+    SPEC_F_WORD(
+        SpecRecipeDataParallel, resharding, &spec_words_resharding, "\"after-forward\"", 0,
+        "ZeRO-3: when gathered weights are dropped. after-forward: after each pass. "
+        "after-recompute: so, and weights that recomputation used are gathered again for the "
+        "gradients. unless-pipeline: after each pass where there is one stage; several stages gather weights "
+        "and reduce gradients once a step. never: only after the backward pass."),
+    FLAG(
+        SpecRecipeDataParallel, root_unit,
+        "ZeRO-3, one stage: embedding and head are one unit, gathered once for both and reduced after them."),
     FLAG(SpecRecipeDataParallel, gradient_cast,
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(
@@ -266,7 +269,7 @@ static const SpecField tensor_fields[] = {
                 "own-part: only the rank's own part of the rows hides a gather. own-products: so, as a "
                 "separate product, in the backward too; the rows before and after it are two more."),
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
-         "Tensor-parallel collectives run beside the backward matrix products."),
+         "Tensor-parallel collectives overlap with the matrix products of the backward pass."),
     FLAG(SpecRecipeTensor, cuts_latents, "Latent attention's down-projections are cut over tensor ranks."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
@@ -387,7 +390,7 @@ static const SpecField allocator_fields[] = {
          "Fused accumulation caches an unused tensor of each distinct weight's shape."),
     SPEC_F_WORD(
         SpecRecipeAllocator, gradients, &spec_words_gradients_life, "\"kept\"", 0,
-        "How long gradients take memory. kept: always. dropped-in-backward: 16-bit gradients beside fp32 "
+        "How long gradients take memory. kept: always. dropped-in-backward: 16-bit gradients with fp32 "
         "sums only until the backward that made them ends; they take the room of activations that it has "
         "freed. cleared: sharded gradients, and gradients of a single replica, until the optimizer's end. A "
         "step of one micro-batch then allocates them where the backward has freed activations."),
@@ -410,11 +413,11 @@ static const SpecField allocator_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeAllocator, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Reserved beyond allocated, as a share of dynamic memory."),
 };
-static const SpecTable allocator_table = {.name = "allocator",
-                                          .help =
-                                              "What is reserved or allocated beside tensors of the model.",
-                                          .fields = allocator_fields,
-                                          .count = (int)G_N_ELEMENTS(allocator_fields)};
+static const SpecTable allocator_table = {
+    .name = "allocator",
+    .help = "Memory reserved or allocated that holds no tensor of the model.",
+    .fields = allocator_fields,
+    .count = (int)G_N_ELEMENTS(allocator_fields)};
 
 /* They act on scenarios before these are read (spec/recipes.h). */
 static bool read_recipes(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
@@ -459,7 +462,7 @@ static const SpecField framework_fields[] = {
                   "Model states and the optimizer's step."),
     SPEC_F_OBJECT(SpecFramework, loss, loss_table, 0, "How logits and loss are computed."),
     SPEC_F_OBJECT(SpecFramework, allocator, allocator_table, 0,
-                  "What is reserved or allocated beside tensors of the model."),
+                  "Memory reserved or allocated that holds no tensor of the model."),
     {.key = "learned",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecFramework, learned),

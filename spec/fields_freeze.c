@@ -14,7 +14,8 @@ static const SpecField freeze_fields[] = {
         "pass through them."),
     SPEC_F_BOOL(SpecFreeze, vision, "false", 0,
                 "The vision tower is not trained, its projector is. It runs forward alone."),
-    SPEC_F_BOOL(SpecFreeze, projector, "false", 0, "The projector behind the vision tower is not trained."),
+    SPEC_F_BOOL(SpecFreeze, projector, "false", 0,
+                "The projector between vision tower and language model is not trained."),
 };
 SPEC_TABLE(spec_table_freeze, "training.freeze", "Weights that training leaves as they are.", freeze_fields);
 

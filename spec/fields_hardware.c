@@ -8,7 +8,7 @@
     {                                                                                                        \
         .key = word, .type = SPEC_TYPE_DOUBLE, .unit = ORR_UNIT_FLOPS_PER_S,                                 \
         .offset = offsetof(SpecAccelerator, peak_flops_per_s[dtype]), .min = 0, .max = 1e20,                 \
-        .default_text = "0", .help = "Dense peak in " word "; 0: no tensor path."                            \
+        .default_text = "0", .help = "Dense peak in " word "; 0: no matrix units for it."                    \
     }
 static const SpecField peak_fields[] = {
     PEAK("fp32", SPEC_FP32), PEAK("tf32", SPEC_TF32), PEAK("fp16", SPEC_FP16), PEAK("bf16", SPEC_BF16),
@@ -87,7 +87,7 @@ static const SpecField accelerator_fields[] = {
         "Power of one GPU that waits while a job holds its memory; 0: not known, counted as power_w."),
     SPEC_F_INT(SpecAccelerator, matrix_unit, 0, 4096, "0", 0,
                "Width of the accelerator's square matrix units, for accelerators without SMs. Attention "
-               "heads that are no multiple of it fill the units in part. 0: not known."),
+               "heads that are not a multiple of it fill the units in part. 0: not known."),
     SPEC_F_BOOL(SpecAccelerator, split_attention_backward, "false", 0,
                 "For accelerators without SMs: attention's backward has one kernel for queries and one for "
                 "keys and values. Both compute the scores again: seven products instead of five."),
@@ -140,7 +140,7 @@ static bool read_oversubscription(SpecReadContext *context, const OrrJson *node,
     const double ratio = left >= right ? left / right : right / left;
     if (!read || !(left > 0 && right > 0 && ratio <= field.max) || (*colon == '\0' && left < 1))
         return spec_read_fail(context, node, error,
-                              "is no ratio; give a number from 1 to 1000, or two such as \"4:1\"");
+                              "is not a ratio; give a number from 1 to 1000, or two such as \"4:1\"");
     *(double *)target = ratio;
     return true;
 }
@@ -181,7 +181,7 @@ static bool read_groups(SpecReadContext *context, const OrrJson *node, void *tar
     if (count < 1 || count > SPEC_MOST_GROUPS)
         return spec_read_fail(
             context, NULL, error,
-            "is no list of 1 to %d groups; write [{\"preset\": \"dgx-h100\", \"nodes\": 4}, "
+            "is not a list of 1 to %d groups; write [{\"preset\": \"dgx-h100\", \"nodes\": 4}, "
             "{\"preset\": \"dgx-a100-80gb\", \"nodes\": 8}]",
             SPEC_MOST_GROUPS);
     int i = 0;
@@ -236,7 +236,7 @@ static const SpecField cluster_fields[] = {
     SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,
                   "Price of a GPU hour; 0: not given."),
     SPEC_F_DOUBLE(SpecCluster, usd_per_kwh, ORR_UNIT_USD, 0, 1e3, "0", 0,
-                  "Price of a kWh that is paid beside usd_per_gpu_hour, as for hardware of one's own; 0: the "
+                  "Price of a kWh that is paid on top of usd_per_gpu_hour, as for hardware one owns; 0: the "
                   "hour's price holds it. Loops over several models do not count it."),
     SPEC_F_DOUBLE(SpecCluster, co2_g_per_kwh, ORR_UNIT_NONE, 0, 1e4, "0", 0,
                   "Grams of CO2 of a kWh of the region's electricity; 0: not given."),

@@ -39,7 +39,7 @@ static bool read_slow(SpecReadContext *context, const OrrJson *node, void *targe
     int count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MOST_SLOW)
         return spec_read_fail(context, NULL, error,
-                              "is no list of at most %d entries; write [{\"node\": 3, \"frac\": 0.1}]",
+                              "is not a list of at most %d entries; write [{\"node\": 3, \"frac\": 0.1}]",
                               SPEC_MOST_SLOW);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
         if (!read_slow_item(context, item, &slow[count++], error))

@@ -68,7 +68,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(peak_frac, FRAC, 0, 1.3, 0.95,                                                                         \
       "Main loop of an endlessly large tile, over the dense peak, before throttling; 0: block absent.")      \
     F(tile_half, NONE, 0, 1000, 12,                                                                          \
-      "Operand reuse tm tn / (tm + tn) of the tile at which half of that is reached.")                       \
+      "Tile size, as operand reuse tm tn / (tm + tn), at which half of the peak fraction is reached.")       \
     F(backward_input_frac, FRAC, 0.1, 2, 1,                                                                  \
       "Speed of the input-gradient layout (NN) over the forward one (TN).")                                  \
     F(backward_weight_frac, FRAC, 0.1, 2, 1,                                                                 \
@@ -102,7 +102,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(backward_tile_s, SECONDS, 0, 1e-3, 3e-6, "Prologue and epilogue of one block of queries, backward.")   \
     F(latency_s, SECONDS, 0, 1e-3, 6e-6, "An empty forward kernel.")                                         \
     F(backward_latency_s, SECONDS, 0, 1e-3, 1.2e-5,                                                          \
-      "Empty backward kernels: row sums, main, conversion of dQ.")                                           \
+      "Fixed time of the backward kernels (row sums, main, conversion of dQ), whatever their work.")         \
     F(power_frac, FRAC, 0, 20, 2,                                                                            \
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
@@ -141,7 +141,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "framework.kernels.sm_elements_per_s.")                                                                \
     F(latency_s, SECONDS, 0, 1e-3, 3e-6, "An empty kernel.")                                                 \
     F(row_block_s, SECONDS, 0, 1e-3, 1.4e-6,                                                                 \
-      "What a block of one row of PyTorch's norms costs beside its bytes: launch, a trip to memory, sums.")  \
+      "Fixed time of one row of PyTorch's norm kernels, on top of its bytes: launch, memory latency, sums.") \
     F(fit_rows, NONE, 0, 1e9, 0, "Number of measured rows that the block was fitted to; 0: none.")           \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on the rows of the fit.")             \
     F(fit_p90_frac, FRAC, 0, 10, 0,                                                                          \

@@ -11,7 +11,7 @@ static bool read_bins(SpecReadContext *context, const OrrJson *node, void *targe
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_LENGTHS_MOST)
         return spec_read_fail(
             context, NULL, error,
-            "is no list of at most %d pairs; give tokens and texts, as [[128, 300], [512, 90]]",
+            "is not a list of at most %d pairs; give tokens and texts, as [[128, 300], [512, 90]]",
             SPEC_LENGTHS_MOST);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item), count++) {
         const bool pair = orr_json_type(item) == ORR_JSON_LIST && orr_json_count(item) == 2;
@@ -22,7 +22,7 @@ static bool read_bins(SpecReadContext *context, const OrrJson *node, void *targe
             !(orr_json_number(second) >= 0) || !(orr_json_number(second) <= 1e18))
             return spec_read_fail(
                 context, NULL, error,
-                "entry %d is no pair of rising tokens and a count; give pairs, as [[128, 300], [512, 90]]",
+                "entry %d is not a pair of rising tokens and a count; give pairs, as [[128, 300], [512, 90]]",
                 count + 1);
         before = orr_json_number(first);
         sum += orr_json_number(second);
@@ -52,7 +52,7 @@ static const SpecField lengths_fields[] = {
     SPEC_F_DOUBLE(SpecLengths, log_sd, ORR_UNIT_NONE, 0, 5, "0.8", 0,
                   "Standard deviation of the logarithm of the lengths; 0: all are as long as the mean."),
     SPEC_F_INT(SpecLengths, max, 0, 1e9, "0", 0,
-               "Tokens behind which a text is cut off; 0: training.sequence_length."),
+               "Longer texts are cut off at this many tokens; 0: training.sequence_length."),
     SPEC_F_BOOL(SpecLengths, drop_longer, "false", 0,
                 "Texts of more than max tokens are left out of the training, in place of being cut off."),
     SPEC_F_BOOL(SpecLengths, packed, "true", 0,

@@ -152,9 +152,9 @@ static const SpecField model_fields[] = {
                "Relative positions: distances that each head has a bias for, one table a stack (T5)."),
     SPEC_F_BOOL(
         SpecModel, no_final_norm, "false", 0,
-        "No normalisation behind the last layer, nor behind an encoder's last: each block ends with one "
+        "No normalisation after the last layer, nor after an encoder's last: each block ends with one "
         "(BART)."),
-    SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
+    SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation after the embedding (BLOOM)."),
     SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
     SPEC_F_BOOL(SpecModel, rope_scaled, "false", 0,
                 "Rotary positions carry an attention factor (YaRN, gpt-oss). Transformer Engine's fused "
@@ -172,7 +172,7 @@ static const SpecField model_fields[] = {
                 "Windows are chunks that follow each other, and tokens see earlier ones of their own chunk "
                 "alone (Llama 4). Else a window slides along."),
     SPEC_F_INT(SpecModel, mtp_layers, 0, 1000, "0", 0,
-               "Multi-token prediction modules behind the last layer."),
+               "Multi-token prediction modules after the last layer."),
     SPEC_F_DOUBLE(SpecModel, time_frac, ORR_UNIT_NONE, 1e-3, 1e3, NULL, SPEC_FIELD_DERIVED,
                   "For a list of layers: measured time of the layers over their predicted time, from one of "
                   "your own runs. Default 1."),

@@ -17,7 +17,7 @@ static bool read_topology(SpecReadContext *context, const OrrJson *node, void *t
     if (orr_json_type(node) != ORR_JSON_OBJECT)
         return spec_read_fail(
             context, node, error,
-            "is no topology; give a name of 'orrery list topologies', the path of a file of nodes "
+            "is not a topology; give a name from 'orrery list topologies', the path of a file of nodes "
             "and links, or such an object");
     g_autofree char *text = orr_json_dump(node);
     *topology = spec_keep_text(context->texts, text);
@@ -29,8 +29,8 @@ static bool read_dims(SpecReadContext *context, const OrrJson *node, void *targe
     SpecNetwork *network = (SpecNetwork *)(void *)((char *)target - offsetof(SpecNetwork, dims));
     network->dim_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_DIMS)
-        return spec_read_fail(context, node, error, "is no list of at most %d sizes; give one such as [8, 4]",
-                              SPEC_MAX_DIMS);
+        return spec_read_fail(context, node, error,
+                              "is not a list of at most %d sizes; give one such as [8, 4]", SPEC_MAX_DIMS);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
         if (!spec_read_int(context, item, 1, 1 << 20, &network->dims[network->dim_count++], error))
             return false;
@@ -62,7 +62,7 @@ static bool read_failed_links(SpecReadContext *context, const OrrJson *node, voi
     network->failed_link_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_FAILED_LINKS)
         return spec_read_fail(context, node, error,
-                              "is no list of at most %d links; give one such as [\"leaf0-spine1=0.5\"]",
+                              "is not a list of at most %d links; give one such as [\"leaf0-spine1=0.5\"]",
                               SPEC_MAX_FAILED_LINKS);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
         if (orr_json_type(item) != ORR_JSON_TEXT ||
@@ -83,7 +83,7 @@ static const SpecField traffic_fields[] = {
     SPEC_F_DOUBLE(SpecTraffic, bytes_per_s_per_gpu, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "Most that it sends at; 0: all that its links take."),
     SPEC_F_NAME(SpecTraffic, to, "\"\"",
-                "fabric: the vertex where storage is; default: behind the leaf of each GPU."),
+                "fabric: the vertex where storage is; default: at the leaf switch of each GPU."),
 };
 static SPEC_TABLE(table_traffic, "cluster.network.traffic",
                   "What else a job sends during a step: a checkpoint, data.", traffic_fields);
@@ -94,13 +94,13 @@ static bool read_traffic(SpecReadContext *context, const OrrJson *node, void *ta
     network->traffic_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_TRAFFIC)
         return spec_read_fail(context, node, error,
-                              "is no list of at most %d; give one such as [{ \"name\": \"checkpoint\", "
+                              "is not a list of at most %d; give one such as [{ \"name\": \"checkpoint\", "
                               "\"bytes_per_gpu\": \"10 GB\" }]",
                               SPEC_MAX_TRAFFIC);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         SpecTraffic *traffic = &network->traffic[network->traffic_count++];
         if (orr_json_type(item) != ORR_JSON_OBJECT)
-            return spec_read_fail(context, item, error, "is no object with bytes_per_gpu");
+            return spec_read_fail(context, item, error, "is not an object with bytes_per_gpu");
         if (!spec_read_table(context, &table_traffic, item, traffic, error))
             return false;
     }
@@ -112,11 +112,11 @@ static bool read_jobs(SpecReadContext *context, const OrrJson *node, void *targe
     SpecNetwork *network = (SpecNetwork *)(void *)((char *)target - offsetof(SpecNetwork, jobs));
     network->job_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_JOBS)
-        return spec_read_fail(context, node, error, "is no list of at most %d scenarios or paths of them",
+        return spec_read_fail(context, node, error, "is not a list of at most %d scenarios or paths of them",
                               SPEC_MAX_JOBS);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (orr_json_type(item) != ORR_JSON_OBJECT)
-            return spec_read_fail(context, item, error, "is no scenario, nor the path of one (.json)");
+            return spec_read_fail(context, item, error, "is not a scenario, nor the path of one (.json)");
         g_autofree char *text = orr_json_dump(item);
         network->jobs[network->job_count++] = spec_keep_text(context->texts, text);
     }
@@ -149,7 +149,7 @@ static const SpecField network_fields[] = {
                 "Which domains exchange at once in reductions and gathers: NCCL's rings along every rail, "
                 "its trees, or pairs."),
     SPEC_F_BOOL(SpecNetwork, lossless, "false", 0,
-                "Switches pause their senders (PFC). A message behind one that is held up goes no faster."),
+                "Switches pause their senders (PFC). A message queued after a paused one waits too."),
     SPEC_F_BOOL(SpecNetwork, host_copies, "false", 0,
                 "Without GPUDirect, a NIC's traffic passes host memory at half the rate of the GPU's PCIe "
                 "link. NCCL does so where GPU and NIC share no PCIe switch."),

@@ -84,9 +84,9 @@ static const SpecField aio_fields[] = {
     SPEC_F_BOOL(SpecAio, overlap_events, "true", 0,
                 "A request that is done makes room for the next one; false: all of a queue are waited for."),
     SPEC_F_BOOL(SpecAio, pipeline_read, "false", 0,
-                "States of the next tile are read beside the update of one (DeepSpeed's pipeline_read)."),
+                "States of the next tile are read while one is updated (DeepSpeed's pipeline_read)."),
     SPEC_F_BOOL(SpecAio, pipeline_write, "false", 0,
-                "States of the last tile are written beside the update of one (DeepSpeed's pipeline_write)."),
+                "States of the last tile are written while one is updated (DeepSpeed's pipeline_write)."),
 };
 static SPEC_TABLE(table_aio, "offload.aio", "How a process asks the disks.", aio_fields);
 
@@ -180,10 +180,10 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
         return true;
     }
     if (orr_json_type(node) != ORR_JSON_OBJECT)
-        return spec_read_fail(
-            context, node, error,
-            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\", \"auto\" or an "
-            "object such as {\"scheme\": \"zero-offload\"}");
+        return spec_read_fail(context, node, error,
+                              "is not a way to offload; give \"none\", \"activations\", \"optimizer\", "
+                              "\"params\", \"auto\" or an "
+                              "object such as {\"scheme\": \"zero-offload\"}");
     SpecReadContext inside = *context;
     inside.quiet++;
     if (!spec_read_table(&inside, &spec_table_offload, node, target, error))

@@ -60,10 +60,11 @@ static bool read_microbatches(SpecReadContext *context, const OrrJson *node, voi
     }
     const int count = orr_json_type(node) == ORR_JSON_LIST ? orr_json_count(node) : 0;
     if (count < 1 || count > SPEC_MOST_REPLICAS)
-        return spec_read_fail(context, NULL, error,
-                              "is no list of 1 to %d numbers; give the micro-batches of each replica of the "
-                              "model, or \"auto\"",
-                              SPEC_MOST_REPLICAS);
+        return spec_read_fail(
+            context, NULL, error,
+            "is not a list of 1 to %d numbers; give the micro-batches of each replica of the "
+            "model, or \"auto\"",
+            SPEC_MOST_REPLICAS);
     int i = 0, value = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (!spec_read_int(context, item, 1, UINT16_MAX, &value, error))
@@ -111,7 +112,7 @@ static const SpecField servers_fields[] = {
     SPEC_F_DOUBLE(SpecServers, spread_frac, ORR_UNIT_FRAC, 0, 1, "0.1", 0,
                   "Spread normal: standard deviation over the mean."),
     SPEC_F_BOOL(SpecServers, spread_lasts, "false", 0,
-                "One draw for each worker holds for all iterations; false: each iteration draws anew."),
+                "true: each worker draws once, for all iterations. false: it draws again in each iteration."),
     SPEC_F_INT(SpecServers, seed, 0, 2e9, "1", 0, "Seed of the random draws."),
     SPEC_F_INT(SpecServers, iterations, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
                "Iterations that are simulated after the warm-up. Default 4; with a spread, or without a "
@@ -217,7 +218,7 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, expert_replicas, 0, 1e5, "0", 0,
                "Further copies of the busiest experts, over all ranks of an expert group."),
     SPEC_F_BOOL(SpecParallel, expert_rebalance, "false", 0,
-                "Experts are dealt to ranks by their load; false: in order."),
+                "true: experts are assigned to ranks so that their loads are even. false: in order."),
     SPEC_F_WORD(SpecParallel, context_mode, &spec_words_context, NULL, SPEC_FIELD_DERIVED,
                 "How context ranks exchange keys and values; default the framework's."),
     SPEC_F_INT(SpecParallel, context_inner, 0, DEGREE_MAX, "0", 0,
@@ -251,10 +252,10 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, last_stage_layers, 0, 1e5, "0", 0,
                "Layers of the last pipeline rank; 0: derived."),
     SPEC_F_BOOL(SpecParallel, embedding_as_layer, "false", 0,
-                "The embedding counts as a layer when layers are dealt out to stages."),
+                "The embedding counts as a layer when layers are assigned to stages."),
     SPEC_F_BOOL(SpecParallel, loss_as_layer, "false", 0,
-                "Output layer and loss count as a layer when layers are dealt out to stages."),
+                "Output layer and loss count as a layer when layers are assigned to stages."),
     SPEC_F_BOOL(SpecParallel, mtp_as_layer, "false", 0,
-                "Multi-token prediction modules count as layers when layers are dealt out to stages."),
+                "Multi-token prediction modules count as layers when layers are assigned to stages."),
 };
 SPEC_TABLE(spec_table_parallel, "parallel", "How the work is split over GPUs.", parallel_fields);

@@ -66,7 +66,7 @@ bool spec_read_recipe_learned(SpecReadContext *context, const OrrJson *node, voi
     SpecRecipeLearned taken = {{0}};
     const bool list = orr_json_type(node) == ORR_JSON_LIST;
     if (!list && orr_json_type(node) != ORR_JSON_OBJECT)
-        return spec_read_fail(context, node, error, "is no list; give a list of objects");
+        return spec_read_fail(context, node, error, "is not a list; give a list of objects");
     context->quiet++;
     const bool ok = list ? read_list(context, node, &taken, error)
                          : spec_read_table(context, &object_table, node, &taken, error);

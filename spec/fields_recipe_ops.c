@@ -18,7 +18,7 @@ bool spec_read_source(SpecReadContext *context, const OrrJson *node, void *targe
 
 static const SpecField op_fields[] = {
     SPEC_F_WORD(SpecRecipeOp, after, &spec_words_op, NULL, SPEC_FIELD_REQUIRED,
-                "The op behind which the kernels run, as run --kernels names it."),
+                "The op after which the kernels run, as run --kernels names it."),
     SPEC_F_WORD(SpecRecipeOp, with, &spec_words_op, NULL, 0,
                 "An op that the same pass must run too, such as attention for a fused core. Absent: none."),
     SPEC_F_WORD(SpecRecipeOp, pass, &spec_words_op_pass, NULL, SPEC_FIELD_REQUIRED,
@@ -40,7 +40,7 @@ bool spec_read_recipe_ops(SpecReadContext *context, const OrrJson *node, void *t
     SpecRecipeOps *ops = target;
     ops->count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST)
-        return spec_read_fail(context, node, error, "is no list; give a list of objects");
+        return spec_read_fail(context, node, error, "is not a list; give a list of objects");
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         SpecRecipeOp op;
         memset(&op, 0, sizeof op); /* frameworks are compared byte by byte */

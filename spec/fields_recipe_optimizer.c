@@ -17,7 +17,7 @@ static const SpecField optimizer_fields[] = {
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_temp_bytes, ORR_UNIT_BYTES, 0, 16, "0", 0,
-        "Bytes a trained parameter that the optimizer's kernels hold beside its states while they run."),
+        "Temporary memory of the optimizer's kernels, in bytes per trained parameter, on top of its states."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, optimizer_streams, ORR_UNIT_NONE, 1, 100, "1", 0,
                   "Bytes that the optimizer moves, over the bytes of a fully fused kernel. PyTorch's foreach "
                   "kernels, one for each operation, move 2.9 times as many."),

@@ -21,7 +21,7 @@ static bool read_choices(SpecReadContext *context, const OrrJson *node, void *ta
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) == 0)
         return spec_read_fail(
             context, node, error,
-            "is no choice of values; give a list such as [1, 2, 4], or {\"min\":1,\"max\":8}");
+            "is not a choice of values; give a list such as [1, 2, 4], or {\"min\":1,\"max\":8}");
     if (orr_json_count(node) > SPEC_SEARCH_VALUES)
         return spec_read_fail(context, NULL, error, "lists %d values; give at most %d, or min and max",
                               orr_json_count(node), SPEC_SEARCH_VALUES);
@@ -38,13 +38,13 @@ static bool read_orders(SpecReadContext *context, const OrrJson *node, void *tar
     search->order_count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_SEARCH_ORDERS)
         return spec_read_fail(context, node, error,
-                              "is no list of at most %d orders; give one such as "
+                              "is not a list of at most %d orders; give one such as "
                               "[\"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"]",
                               SPEC_SEARCH_ORDERS);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (orr_json_type(item) != ORR_JSON_TEXT)
             return spec_read_fail(context, item, error,
-                                  "is no text; give an order such as \"tp-cp-ep-dp-pp\"");
+                                  "is not a string; give an order such as \"tp-cp-ep-dp-pp\"");
         const char *text = orr_json_text(item);
         if (!spec_check_order_names(NULL, text, true, error))
             return false;
@@ -137,9 +137,9 @@ static const SpecField search_fields[] = {
     SPEC_F_DOUBLE(SpecSearch, max_batch_tokens, ORR_UNIT_TOKENS, 0, 1e15, "0", 0,
                   "Tokens that a step may have (global_batch x sequence_length); 0: no limit."),
     SPEC_F_INT(SpecSearch, top, 0, 1000, "0", 0, "Configurations to report, the best first; 0: five."),
-    SPEC_F_BOOL(
-        SpecSearch, even_only, "false", 0,
-        "Layers are dealt out as the scenario says; false: an \"auto\" pipeline also tries the embedding and "
-        "the head as layers."),
+    SPEC_F_BOOL(SpecSearch, even_only, "false", 0,
+                "true: layers are split over stages as the scenario says. false: an \"auto\" pipeline also "
+                "tries the embedding and "
+                "the head as layers."),
 };
 SPEC_TABLE(spec_table_search, "search", "Limits and ranges of the fields that are \"auto\".", search_fields);

@@ -117,11 +117,12 @@ static bool read_histogram(SpecReadContext *context, const OrrJson *node, void *
     SpecRouter *router = target;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_EXPERTS)
         return spec_read_fail(context, NULL, error,
-                              "is no list of at most %d shares; give one number an expert", SPEC_MAX_EXPERTS);
+                              "is not a list of at most %d shares; give one number an expert",
+                              SPEC_MAX_EXPERTS);
     int count = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (orr_json_type(item) != ORR_JSON_NUMBER || orr_json_number(item) < 0)
-            return spec_read_fail(context, item, error, "is no share; give a number of at least 0");
+            return spec_read_fail(context, item, error, "is not a share; give a number of at least 0");
         router->histogram[count++] = (float)orr_json_number(item);
     }
     router->histogram_count = count;
@@ -288,10 +289,10 @@ static const SpecField training_fields[] = {
                   NULL, &table_router, "How tokens spread over experts; default the framework's."),
     SPEC_F_BOOL(
         SpecTraining, attention_8bit, "false", 0,
-        "The fused attention core multiplies in 8 bits too (fp8_dot_product_attention); beside an 8- or "
+        "The fused attention core multiplies in 8 bits too (fp8_dot_product_attention). Needs an 8- or "
         "4-bit precision."),
     SPEC_F_BOOL(SpecTraining, head_8bit, "false", 0,
-                "The LM head multiplies in 8 bits too (fp8_output_proj); beside an 8- or 4-bit precision."),
+                "The LM head multiplies in 8 bits too (fp8_output_proj). Needs an 8- or 4-bit precision."),
     SPEC_F_BOOL(
         SpecTraining, activation_input_8bit, "false", 0,
         "Gated MLPs keep the input of their activation in 8 bits (activation_func_fp8_input_store): half the "

@@ -41,7 +41,7 @@ static const char *const role_parts[] = {"model", "cluster", "training", "parall
 
 static const SpecField role_fields[] = {
     SPEC_F_INT(SpecRole, nodes, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
-               "Nodes of its own, beside those of the scenario; without them the role shares others' GPUs."),
+               "Extra nodes for this role alone. Without them it shares the GPUs of other roles."),
     SPEC_F_NAME(SpecRole, with, "\"\"",
                 "Role whose GPUs it shares; without it and without nodes, the scenario's."),
     SPEC_F_BOOL(
@@ -81,7 +81,7 @@ static bool read_role(SpecReadContext *context, const OrrJson *node, SpecRole *r
 {
     const char *name = orr_json_key(node);
     if (strlen(name) >= sizeof role->name || name[0] == '\0')
-        return spec_read_fail(context, NULL, error, "\"%.40s\" is no name of 1 to %d bytes", name,
+        return spec_read_fail(context, NULL, error, "\"%.40s\" is not a name of 1 to %d bytes", name,
                               (int)sizeof role->name - 1);
     if (orr_json_type(node) != ORR_JSON_OBJECT)
         return spec_read_fail(context, node, error, "is %s; give role %s an object, as {\"nodes\":4}",
@@ -101,7 +101,7 @@ static bool read_roles(SpecReadContext *context, const OrrJson *node, void *targ
     SpecWorkload *workload = target;
     if (orr_json_type(node) != ORR_JSON_OBJECT || orr_json_count(node) > SPEC_MOST_ROLES)
         return spec_read_fail(context, node, error,
-                              "is no object of at most %d roles; write {\"actor\":{},\"rollout\":{}}",
+                              "is not an object of at most %d roles; write {\"actor\":{},\"rollout\":{}}",
                               SPEC_MOST_ROLES);
     workload->role_count = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
@@ -129,7 +129,7 @@ static bool read_after(SpecReadContext *context, const OrrJson *node, void *targ
     for (const OrrJson *item = orr_json_type(node) == ORR_JSON_LIST ? orr_json_first(node) : NULL;
          item != NULL; item = orr_json_next(item))
         if (orr_json_type(item) != ORR_JSON_TEXT)
-            return spec_read_fail(context, item, error, "is no name of a phase");
+            return spec_read_fail(context, item, error, "is not the name of a phase");
     return orr_json_type(node) == ORR_JSON_LIST ||
            spec_read_fail(context, node, error, "is %s; give a list of names of earlier phases",
                           orr_json_type_name(node));
@@ -163,8 +163,8 @@ static bool find_role(SpecReadContext *context, const SpecWorkload *workload, co
     g_autoptr(GString) known = g_string_new(NULL);
     for (int i = 0; i < workload->role_count; i++)
         g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", workload->role[i].name);
-    return spec_read_fail(context, NULL, error, "%s \"%s\" is none of the roles; give one of: %s", key, name,
-                          known->str);
+    return spec_read_fail(context, NULL, error, "%s \"%s\" is not one of the roles; give one of: %s", key,
+                          name, known->str);
 }
 
 static bool find_after(SpecReadContext *context, const SpecWorkload *workload, const OrrJson *node,
@@ -180,7 +180,7 @@ static bool find_after(SpecReadContext *context, const SpecWorkload *workload, c
         while (row < workload->phase_count && strcmp(workload->phase[row].name, orr_json_text(item)) != 0)
             row++;
         if (row == workload->phase_count)
-            return spec_read_fail(context, item, error, "is no phase before \"%s\"", phase->name);
+            return spec_read_fail(context, item, error, "is not a phase before \"%s\"", phase->name);
         phase->after |= 1u << row;
     }
     return true;
@@ -216,7 +216,7 @@ static bool read_phases(SpecReadContext *context, const OrrJson *node, void *tar
     SpecWorkload *workload = target;
     const int count = orr_json_type(node) == ORR_JSON_LIST ? orr_json_count(node) : 0;
     if (count < 1 || count > SPEC_MOST_PHASES)
-        return spec_read_fail(context, node, error, "is no list of 1 to %d phases", SPEC_MOST_PHASES);
+        return spec_read_fail(context, node, error, "is not a list of 1 to %d phases", SPEC_MOST_PHASES);
     workload->phase_count = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         SpecPhase phase;
@@ -250,7 +250,7 @@ static const SpecField generation_fields[] = {
     SPEC_F_INT(SpecSampling, max_sequences, 0, 1e6, "0", 0,
                "Answers that a replica writes at once; 0: as many as the engine's recipe says."),
     SPEC_F_DOUBLE(SpecSampling, kept_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
-                  "Share of the prompts that is trained on; the others were generated in vain (DAPO)."),
+                  "Share of the prompts that is trained on; the others are generated and dropped (DAPO)."),
     SPEC_F_DOUBLE(SpecSampling, seconds, ORR_UNIT_SECONDS, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
                   "Time of one batch of answers, where it is known; otherwise it is predicted."),
 };
@@ -297,7 +297,7 @@ static const SpecField workload_fields[] = {
         "Forward passes keep logits, keys and values of their models until the last of these passes is "
         "over, as Transformers' models return them. They then count as needed memory."),
     SPEC_F_BOOL(SpecWorkload, balanced, "true", 0,
-                "Sequences are dealt to replicas so that all have nearly as many tokens."),
+                "Sequences are assigned to replicas so that all have nearly as many tokens."),
     SPEC_F_DOUBLE(SpecWorkload, staleness_steps, ORR_UNIT_NONE, 0, 1000, "0", 0,
                   "Steps by which answers may be older than the weights that train on them. 0: synchronous."),
     SPEC_F_BOOL(SpecWorkload, in_flight, "false", 0,

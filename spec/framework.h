@@ -127,7 +127,7 @@ typedef struct SpecRecipeLoss {
     bool gathers_logits;
 } SpecRecipeLoss;
 
-/* What is reserved or allocated beside tensors of the model. */
+/* Memory reserved or allocated that holds no tensor of the model. */
 typedef struct SpecRecipeAllocator {
     double context_bytes, workspace_bytes;
     bool weight_placeholders;

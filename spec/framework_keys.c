@@ -261,7 +261,7 @@ static void drop_deleted(OrrJsonDoc *doc, const char *where, GPtrArray *notes)
         remove_member(doc, path);
         if (notes != NULL)
             g_ptr_array_add(notes,
-                            g_strdup_printf("%s: %s is no key of frameworks any more and does nothing: %s",
+                            g_strdup_printf("%s: %s is not a key of frameworks any more and does nothing: %s",
                                             where, path, deleted[i].why));
     }
 }

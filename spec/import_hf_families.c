@@ -29,7 +29,7 @@ static void say_opt(SpecHf *import, int64_t hidden)
         spec_hf_change(import, "word_embed_proj_dim: %d: embeddings are simulated as wide as the layers",
                        (int)width);
     if (!spec_hf_flag(import, "do_layer_norm_before", true))
-        spec_hf_change(import, "do_layer_norm_before: norms behind each block are simulated before it");
+        spec_hf_change(import, "do_layer_norm_before: norms after each block are simulated before it");
 }
 
 void spec_hf_gpt2(SpecHf *import, const char *type)
@@ -339,7 +339,7 @@ static void say_layers(SpecHf *import, const SpecHfFamily *family)
     if (family->parallel ||
         (strcmp(family->type, "falcon") == 0 && spec_hf_flag(import, "parallel_attn", true)) ||
         spec_hf_flag(import, "use_parallel_residual", false))
-        spec_hf_change(import, "%s: attention and MLP run on one input; simulated one behind the other",
+        spec_hf_change(import, "%s: attention and MLP run on one input; simulated one after the other",
                        family->type);
     for (gsize i = 0; i < G_N_ELEMENTS(caps); i++)
         if (spec_hf_real(import->config, caps[i], 0) > 0 && spec_hf_find(import, caps[i]) != NULL)

@@ -30,7 +30,8 @@ static const SpecField layer_fields[] = {
                "Kernels of the layer's forward: its product, and kernels that only move bytes."),
     SPEC_F_INT(SpecLayer, repeat, 1, MOST_LAYERS, "1", 0, "Number of identical layers in a row."),
 };
-SPEC_TABLE(spec_table_layer, "model.layers", "One layer of a network that is no transformer.", layer_fields);
+SPEC_TABLE(spec_table_layer, "model.layers", "One layer of a network that is not a transformer.",
+           layer_fields);
 
 static void append_number(GString *text, double value)
 {

@@ -27,10 +27,11 @@ static bool read_seconds(SpecReadContext *context, const OrrJson *node, void *ta
 {
     const bool list = orr_json_type(node) == ORR_JSON_LIST;
     if (!list && !is_seconds(node))
-        return spec_read_fail(context, node, error, "is no number of seconds from 0 to %g", MOST_SECONDS);
+        return spec_read_fail(context, node, error, "is not a number of seconds from 0 to %g", MOST_SECONDS);
     for (const OrrJson *item = list ? orr_json_first(node) : NULL; item != NULL; item = orr_json_next(item))
         if (!is_seconds(item))
-            return spec_read_fail(context, item, error, "is no number of seconds from 0 to %g", MOST_SECONDS);
+            return spec_read_fail(context, item, error, "is not a number of seconds from 0 to %g",
+                                  MOST_SECONDS);
     *(const OrrJson **)target = node;
     return true;
 }
@@ -62,7 +63,8 @@ static const SpecField row_fields[] = {
     OF_STEP("begin_s", SPEC_MEASURED_BEGIN,
             "What the rank of the stage does before its first pass: the host, gathers of parameters."),
     OF_STEP("end_s", SPEC_MEASURED_END,
-            "What the rank of the stage does behind its last pass, before it reduces gradients: the host."),
+            "Time from the last pass of this stage's rank to the start of its gradient reduction (the host's "
+            "work)."),
     OF_STEP("reduce_s", SPEC_MEASURED_REDUCE,
             "What the reduction of the stage's gradients takes once all replicas are ready."),
     OF_STEP("embedding_reduce_s", SPEC_MEASURED_EMBEDDING,
@@ -84,7 +86,7 @@ static bool read_rows(SpecReadContext *context, const OrrJson *node, void *targe
     GString *text = target;
     if (orr_json_type(node) != ORR_JSON_LIST)
         return spec_read_fail(context, node, error,
-                              "is no list; give a list of objects with stage and forward_s");
+                              "is not a list; give a list of objects with stage and forward_s");
     int64_t numbers = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         MeasuredRow row;

@@ -160,10 +160,11 @@ static void note_hooks(const Spec *spec, GPtrArray *notes)
         (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0)
         g_ptr_array_add(
             notes,
-            g_strdup_printf("%s reduces gradients beside the backward whatever execution.overlap says: its "
-                            "hooks do; execution.framework.data_parallel.reductions=as-asked "
-                            "reduces them behind it",
-                            framework->name));
+            g_strdup_printf(
+                "%s overlaps gradient reductions with the backward pass, whatever execution.overlap says: "
+                "its hooks do so. execution.framework.data_parallel.reductions=as-asked "
+                "reduces them after it",
+                framework->name));
 }
 
 static void note_recompute(const Spec *spec, GPtrArray *notes)

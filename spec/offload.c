@@ -16,7 +16,7 @@ static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
                                    .update = SPEC_UPDATE_BARRIER,
                                    .ratio = 1,
                                    .least_zero = 1},
-    [SPEC_OFFLOAD_ZERO_OFFLOAD_DPU] = {.help = "the same beside the next step: weights are one update behind "
+    [SPEC_OFFLOAD_ZERO_OFFLOAD_DPU] = {.help = "the same during the next step: weights are one update old "
                                                "[Ren2021]",
                                        .optimizer = SPEC_TIER_HOST,
                                        .gradients = SPEC_TIER_HOST,

@@ -46,9 +46,10 @@ static bool read_plain(const Reader *reader, const char *word, const char *end, 
         if (op->microbatch >= 0 && at == end)
             return true;
     }
-    return fail(reader, word, (size_t)(end - word),
-                "is no op; give stage, F, B, I or W, and micro-batch, such as 0F3 (messages and gathers are "
-                "no ops here)");
+    return fail(
+        reader, word, (size_t)(end - word),
+        "is not an op; give stage, F, B, I or W, and micro-batch, such as 0F3 (messages and gathers are "
+        "no ops here)");
 }
 
 /* "(4F1;0B0)OVERLAP_F_B" */
@@ -59,12 +60,12 @@ static bool read_pair(const Reader *reader, const char *word, const char *end, S
     const char *middle = memchr(word, ';', length);
     SpecOrderOp backward = {.op = SPEC_OP_BACKWARD};
     if (middle == NULL || length < tail || memcmp(end - tail, TAIL, tail) != 0 || middle > end - tail)
-        return fail(reader, word, length, "is no pair; give it as (4F1;0B0)OVERLAP_F_B");
+        return fail(reader, word, length, "is not a pair; give it as (4F1;0B0)OVERLAP_F_B");
     if (!read_plain(reader, word + 1, middle, op) || !read_plain(reader, middle + 1, end - tail, &backward))
         return false;
     if (op->op != SPEC_OP_FORWARD || backward.op != SPEC_OP_BACKWARD)
         return fail(reader, word, length,
-                    "is no pair of a forward and a whole backward; give it as (4F1;0B0)OVERLAP_F_B");
+                    "is not a pair of a forward and a whole backward; give it as (4F1;0B0)OVERLAP_F_B");
     op->op = SPEC_OP_PAIR;
     op->stage2 = backward.stage;
     op->microbatch2 = backward.microbatch;
@@ -245,7 +246,7 @@ static OrrJsonDoc *read_json(const char *path, const char *name, GError **error)
                  "orders",
                  path, unknown);
     else if (schema != NULL && !(orr_json_type(schema) == ORR_JSON_NUMBER && orr_json_number(schema) == 1))
-        orr_fail(error, ORR_ERROR_INPUT, "%s: schema: is no version that is read; give 1", path);
+        orr_fail(error, ORR_ERROR_INPUT, "%s: schema: this version cannot be read; give 1", path);
     else if (orders == NULL)
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: orders: missing; give a list of texts, one a pipeline rank, such as \"0F0 0B0\"", path);
@@ -263,7 +264,7 @@ static OrrJsonDoc *read_csv(const char *path, const char *name, GError **error)
     char *text = whole->str;
     if (strlen(text) != whole->len || !g_utf8_validate(text, (gssize)whole->len, NULL)) {
         orr_fail(error, ORR_ERROR_INPUT,
-                 "%s: is no text of at most 64 MiB; give lines of ops such as 0F0,0B0", path);
+                 "%s: is not text of at most 64 MiB; give lines of ops such as 0F0,0B0", path);
         return NULL;
     }
     g_strchomp(text);

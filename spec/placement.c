@@ -90,7 +90,7 @@ bool spec_check_order_names(const char *key, const char *order, bool needs_ep, G
     if (!ok || (seen & needed) != needed)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "%s%s\"%s\" is no order of the dimensions; give tp, cp, ep, dp and pp once each, such "
+            "%s%s\"%s\" is not an order of the dimensions; give tp, cp, ep, dp and pp once each, such "
             "as \"tp-cp-ep-dp-pp\"",
             key != NULL ? key : "", key != NULL ? ": " : "", order);
     if ((seen & 1u << DIM_EXPERT) == 0 && needs_ep)

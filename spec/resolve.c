@@ -43,14 +43,14 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
         return false;
     g_autofree char *meant = spec_preset_suggestion(names, name);
     if (meant != NULL)
-        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean %s?", name, kind,
-                                  meant);
+        return spec_resolver_fail(resolver, key, "\"%.80s\" is not one of the %s; did you mean %s?", name,
+                                  kind, meant);
     enum { FEW = 8 }; /* are told */
     g_autofree char *all = names->len <= FEW ? g_strjoinv(", ", with_end(names)) : NULL;
     return spec_resolver_fail(
         resolver, key,
-        "\"%.80s\" is none of the %s%s%s%s; give %s of scenarios/%s, or a path ending in .json", name, kind,
-        all != NULL ? " (" : "", all != NULL ? all : "", all != NULL ? ")" : "",
+        "\"%.80s\" is not one of the %s%s%s%s; give %s of scenarios/%s, or a path ending in .json", name,
+        kind, all != NULL ? " (" : "", all != NULL ? all : "", all != NULL ? ")" : "",
         all != NULL ? "one" : "the name of a file", kind);
 }
 
@@ -92,14 +92,14 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
     if (!spec_is_path(name))
         fail_no_preset(resolver, kind, key, name);
     else if (strcmp(kind, "models") == 0 && g_ascii_isalnum(name[0]) && !g_str_has_suffix(name, ".json"))
-        spec_resolver_fail(
-            resolver, key,
-            "\"%.200s\" is no file, and no preset has its shape; download its config.json and give its path",
-            name);
+        spec_resolver_fail(resolver, key,
+                           "\"%.200s\" is not a file, and no preset has its shape; download its config.json "
+                           "and give its path",
+                           name);
     else
         spec_resolver_fail(
             resolver, key,
-            "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
+            "\"%.200s\" is not a file; give the path of a file, or the name of a preset (scenarios/%s)", name,
             kind);
     return NULL;
 }

@@ -63,7 +63,7 @@ bool spec_resolve_groups(OrrJsonDoc **cluster, const char *where, SpecResolveGro
     if (groups == NULL || orr_json_type(groups) == ORR_JSON_NULL)
         return true;
     if (orr_json_type(groups) != ORR_JSON_LIST || orr_json_count(groups) == 0)
-        return fail(where, error, "is no list of groups of nodes");
+        return fail(where, error, "is not a list of groups of nodes");
     g_autoptr(GString) list = g_string_new("[");
     OrrJsonDoc *first = NULL;
     double nodes = 0;
@@ -71,7 +71,7 @@ bool spec_resolve_groups(OrrJsonDoc **cluster, const char *where, SpecResolveGro
     for (const OrrJson *item = orr_json_first(groups); ok && item != NULL; item = orr_json_next(item)) {
         OrrJsonDoc *whole = NULL;
         if (orr_json_type(item) != ORR_JSON_OBJECT)
-            ok = fail(where, error, "an entry is no object");
+            ok = fail(where, error, "an entry is not an object");
         else if (orr_json_member(item, "groups") != NULL)
             ok = fail(where, error, "a group has no groups of its own");
         else if (orr_json_number_of(item, "nodes", 0) < 1)

@@ -49,7 +49,7 @@ static bool fail_line(const Resolver *resolver, const char *name, int number, co
     g_autofree char *shown = g_utf8_make_valid(start, -1);
     return spec_resolver_fail(
         resolver, KEY,
-        "%.200s: line %d: %s%s is no number of tokens; give a whole number from 1 to 1e9 a "
+        "%.200s: line %d: %s%s is not a number of tokens; give a whole number from 1 to 1e9 a "
         "line, or an object with length, tokens, num_tokens or a list of input_ids",
         name, number, shown, length > 60 ? " ..." : "");
 }
@@ -176,7 +176,7 @@ static bool read_file(const Resolver *resolver, OrrJsonDoc *doc, const char *nam
     if (path == NULL)
         return spec_resolver_fail(
             resolver, KEY,
-            "\"%.200s\" is no file, from the scenario's folder; give the path of one with a "
+            "\"%.200s\" is not a file, from the scenario's folder; give the path of one with a "
             "number of tokens a line",
             name);
     GString *text = orr_text_read(path, MOST_BYTES, resolver->error);

@@ -21,8 +21,8 @@ static char *content_of(const char *path, const char *name, const char *where, c
                         GError **error)
 {
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        orr_fail(error, ORR_ERROR_INPUT, "%s: %s: \"%.200s\" is no file, from the scenario's folder", where,
-                 key, name);
+        orr_fail(error, ORR_ERROR_INPUT, "%s: %s: \"%.200s\" is not a file, from the scenario's folder",
+                 where, key, name);
         return NULL;
     }
     OrrJsonDoc *doc = orr_json_read_file(path, error);

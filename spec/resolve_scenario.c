@@ -49,11 +49,11 @@ static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
                                 ? g_strdup(name)
                                 : g_build_filename(resolver->base_dir, name, NULL);
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        return spec_resolver_fail(
-            resolver, "parallel.schedule",
-            "\"%.200s\" is no file; give a schedule such as 1f1b, or the path of a file of op orders (.json "
-            "or .csv), from the scenario's folder",
-            name);
+        return spec_resolver_fail(resolver, "parallel.schedule",
+                                  "\"%.200s\" is not a file; give a schedule such as 1f1b, or the path of a "
+                                  "file of op orders (.json "
+                                  "or .csv), from the scenario's folder",
+                                  name);
     OrrJsonDoc *orders = spec_orders_read_file(path, name, resolver->error);
     if (orders == NULL)
         return false;
@@ -77,7 +77,7 @@ static bool resolve_measured(const Resolver *resolver, OrrJsonDoc *doc)
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
         return spec_resolver_fail(
             resolver, "execution.measured_passes",
-            "\"%.200s\" is no file, from the scenario's folder; give the path of one, or an "
+            "\"%.200s\" is not a file, from the scenario's folder; give the path of one, or an "
             "object with passes",
             name);
     OrrJsonDoc *passes = orr_json_read_file(path, resolver->error);

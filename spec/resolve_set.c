@@ -67,7 +67,7 @@ bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error)
     const char *equals = strchr(set, '=');
     if (equals == NULL || equals == set) {
         orr_fail(error, ORR_ERROR_INPUT,
-                 "--set: \"%.80s\" is no key=value; write it like training.micro_batch=2", set);
+                 "--set: \"%.80s\" is not KEY=VALUE; write it like training.micro_batch=2", set);
         return false;
     }
     g_autofree char *path = grouped_path(set, (gsize)(equals - set));

@@ -171,7 +171,7 @@ bool spec_schema_write(const char *kind, GString *out, GError **error)
     if (table == NULL) {
         const char *near = orr_nearest(kind, spec_schema_kinds, count);
         g_autofree char *all = g_strjoinv(", ", (char **)spec_schema_kinds);
-        orr_fail(error, ORR_ERROR_INPUT, "schema: \"%s\" is no kind of file; %s%s", kind,
+        orr_fail(error, ORR_ERROR_INPUT, "schema: \"%s\" is not a kind of file; %s%s", kind,
                  near != NULL ? "did you mean " : "give one of ", near != NULL ? near : all);
         return false;
     }

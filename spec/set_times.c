@@ -90,7 +90,7 @@ char *spec_set_times(const Spec *spec, const char *set, GError **error)
     const double product = value * factor;
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     if (whole && product != floor(product)) {
-        orr_fail(error, ORR_ERROR_INPUT, "--set %s: %g times %g is no whole number", set, value, factor);
+        orr_fail(error, ORR_ERROR_INPUT, "--set %s: %g times %g is not a whole number", set, value, factor);
         return NULL;
     }
     return g_strdup_printf("%s=%s", path, g_ascii_formatd(text, sizeof text, "%.17g", product));

@@ -15,7 +15,7 @@ bool step_textbook_fits(const Spec *spec, GError **error)
                                                                              : NULL;
     return has == NULL ||
            orr_fail(error, ORR_ERROR_INPUT,
-                    "--textbook: %s is no part of a textbook's step; leave one of them out", has);
+                    "--textbook: %s is not a part of a textbook's step; leave one of them out", has);
 }
 
 static int64_t passes_ps(const SimStage *stage)

@@ -52,7 +52,7 @@ static bool check_collective(Check *c, const SimOp *op)
     const int32_t first = c->cls * c->program->replicas;
     for (int32_t r = first; r < first + c->program->replicas; r++)
         if (group->instance_of_rank[r] < 0)
-            return fail(c, "rank %d is no member of group %d", r, op->group);
+            return fail(c, "rank %d is not a member of group %d", r, op->group);
     return true;
 }
 

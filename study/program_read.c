@@ -339,7 +339,7 @@ static bool read_line(ProgramReader *r)
         if (!program_reader_is(r, length, kinds[i].word))
             continue;
         if (i > 0 && r->program->classes == 0)
-            return program_reader_fail(r, "\"ranks\" has to be the first line behind \"orrery-program 1\"");
+            return program_reader_fail(r, "\"ranks\" has to be the line after \"orrery-program 1\"");
         r->at += length;
         return kinds[i].read(r);
     }

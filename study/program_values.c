@@ -69,7 +69,7 @@ bool program_reader_number(ProgramReader *r, const char *what, int64_t low, int6
     }
     const int64_t value = negative ? -(int64_t)number : (int64_t)number;
     if (!digits || !fits || value < low || value > high)
-        return program_reader_fail(r, "%s: \"%s\" is no whole number from %" PRId64 " to %" PRId64, what,
+        return program_reader_fail(r, "%s: \"%s\" is not a whole number from %" PRId64 " to %" PRId64, what,
                                    text, low, high);
     *ret_number = value;
     return true;
@@ -96,14 +96,14 @@ static bool read_value(ProgramReader *r, const char *line, const ProgramField *f
         if (r->at == r->end || *r->at == ' ' || *r->at == '\t')
             return true;
         g_autofree char *rest = program_reader_shown(r);
-        return program_reader_fail(r, "%s: \"%s\" behind its value: leave a blank between words", field->key,
+        return program_reader_fail(r, "%s: \"%s\" follows its value: leave a blank between words", field->key,
                                    rest);
     }
     g_autofree char *word = program_reader_shown(r);
     g_autoptr(GString) known = g_string_new(NULL);
     for (int i = 0; i < count; i++)
         g_string_append_printf(known, "%s%s=", i == 0 ? "" : i < count - 1 ? ", " : " or ", fields[i].key);
-    return program_reader_fail(r, "\"%s\" is no word of a line \"%s\": give %s", word, line,
+    return program_reader_fail(r, "\"%s\" is not a word of a line \"%s\": give %s", word, line,
                                count > 0 ? known->str : "nothing");
 }
 
@@ -142,7 +142,7 @@ bool program_reader_name(ProgramReader *r, const char **ret_name)
         return program_reader_fail(r, "the name has no closing quotation mark");
     g_autofree char *raw = g_strndup(first, (gsize)(last - first)), *name = g_strcompress(raw);
     if (!g_utf8_validate(name, -1, NULL))
-        return program_reader_fail(r, "the name is no UTF-8");
+        return program_reader_fail(r, "the name is not UTF-8");
     *ret_name = orr_arena_strdup(r->arena, name);
     r->at = last + 1;
     return true;
@@ -213,7 +213,7 @@ bool program_read_shares(ProgramReader *r, const char *key, void *to)
         if (!program_reader_number(r, key, 0, (int64_t)r->resources->len - 1, &row))
             return false;
         if (!program_reader_take(r, ':'))
-            return program_reader_fail(r, "%s: an amount is missing behind resource %" PRId64, key, row);
+            return program_reader_fail(r, "%s: an amount is missing after resource %" PRId64, key, row);
         if (!program_reader_number(r, key, 1, SIM_MAX_CAPACITY, &amount) ||
             (program_reader_take(r, '@') && !program_reader_number(r, key, 0, MOST_INSTANCES, &instance)))
             return false;

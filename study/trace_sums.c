@@ -14,9 +14,9 @@ const char *trace_fall_help(TraceFall fall)
 {
     static const char *const helps[TRACE_FALLS] = {
         "kernels that compute",
-        "communication with no kernel beside it",
+        "communication with no kernel at the same time",
         "collectives that wait for their last rank",
-        "copies with nothing beside them",
+        "copies with nothing else at the same time",
         "nothing runs: the host has launched nothing",
         "nothing runs: between kernels that wait in a queue",
     };

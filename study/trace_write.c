@@ -154,7 +154,7 @@ static void write_fall(const TraceAnswer *answer, GString *out)
     put_row(table, "step", -1, answer->measured.step_s, answer->predicted.step_s, answer);
     finish_table(table, out);
     if (answer->measured.communication_s > 0) {
-        report_page_say(out, 2, "Communication runs for %.3f ms, %.0f %% of that beside kernels.",
+        report_page_say(out, 2, "Communication runs for %.3f ms, %.0f %% of that during kernels.",
                         answer->measured.communication_s * MS_PER_S,
                         100 * answer->measured.beside_s / answer->measured.communication_s);
         g_string_append_c(out, '\n');
@@ -174,7 +174,7 @@ static void write_ops(const TraceAnswer *answer, GString *out)
         report_page_say(
             out, 2,
             answer->recorded
-                ? "Kernels of the trace alone: %.3f ms. Of the one beside it alone: %.3f ms."
+                ? "Kernels of the trace alone: %.3f ms. Of the other recording alone: %.3f ms."
                 : "Met by no predicted op: %.3f ms measured. Met by no measured one: %.3f ms predicted.",
             answer->unmatched_measured_s * MS_PER_S, answer->unmatched_predicted_s * MS_PER_S);
 }

@@ -121,7 +121,7 @@ static bool sizes_fit(const Spec *spec, const char *name, int64_t nodes, GError 
     if (network->dim_count > 0 && row != NULL && !row->grid)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "cluster.network.dims: %d given, but %s is no grid and has no sizes of its own; leave them "
+            "cluster.network.dims: %d given, but %s is not a grid and has no sizes of its own; leave them "
             "out, or give torus, mesh-2d or bcube as cluster.network.topology",
             network->dim_count, name);
     if (gpus > MOST_GPUS)

@@ -224,7 +224,7 @@ static bool add_others(Scene *scene, bool unfold, GError **error)
     if (network->job_count + network->traffic_count > 0 && (unfold || job->program.replicas > 1))
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "cluster.network: jobs and traffic beside a step are simulated with one rank of each kind; leave "
+            "cluster.network: other jobs and traffic are simulated with one rank of each kind; leave "
             "out --unfold, and what makes ranks differ");
     for (int i = 0; i < network->job_count; i++) {
         if (!add_job(scene, network->jobs[i], error))

@@ -259,7 +259,7 @@ void workload_explain_text(const WorkloadExplanation *explanation, GString *out)
         orr_text_seconds(step, (double)workload->step_ps * 1e-12), phase->phase->name,
         phase->why != NULL ? ", where what binds is: " : "", phase->why != NULL ? phase->why : "");
     text_table(workload_without_table(explanation), out);
-    g_string_append(out, "\nSingle changes, each asked anew:\n\n");
+    g_string_append(out, "\nSingle changes, each simulated on its own:\n\n");
     OrrTable *changes = workload_change_table(explanation);
     if (changes != NULL)
         text_table(changes, out);

@@ -203,8 +203,8 @@ static bool check_span(const Loop *loop, int step, int k, GError **error)
         if ((phase->after & 1u << j) && span_of(loop, step, j)->end_ps > span->begin_ps)
             return orr_fail(error, ORR_ERROR_INTERNAL, "loop: phase %d did not wait for phase %d", k, j);
     return !phase->generates || weights < 0 || step_end_ps(loop, weights) <= span->begin_ps ||
-           orr_fail(error, ORR_ERROR_INTERNAL, "loop: step %d generates with weights of before step %d", step,
-                    weights);
+           orr_fail(error, ORR_ERROR_INTERNAL, "loop: step %d generates with weights older than step %d",
+                    step, weights);
 }
 
 bool loop_check(const LoopPhase *phases, int count, int parts, int staleness, GError **error)

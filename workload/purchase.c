@@ -33,7 +33,7 @@ static bool sizes_of(const Spec *spec, int nodes, const int *gpus, int count, GA
         const int own = gpus[i] / per_node;
         if (own < 1 || gpus[i] % per_node != 0)
             return orr_fail(error, ORR_ERROR_INPUT,
-                            "--gpus: %d are no whole nodes of %d GPUs; give a multiple", gpus[i], per_node);
+                            "--gpus: %d are not whole nodes of %d GPUs; give a multiple", gpus[i], per_node);
         g_array_append_val(sizes, own);
     }
     for (int own = 1; count == 0 && own <= 8 * nodes && sizes->len < PURCHASE_MOST_ROWS; own *= 2)

@@ -169,11 +169,12 @@ bool sequences_check_dealt(const Sequences *sequences, const SpecWorkload *workl
     const int64_t count = (int64_t)(sequences->count / workload->mini_batches + 1e-9);
     const int data = MAX(1, spec->parallel.data);
     return count % data == 0 ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: %" G_GINT64_FORMAT
-                    " sequences of an optimizer step (prompts x samples_per_prompt / mini_batches) cannot be "
-                    "dealt to %d data-parallel ranks; a multiple of %d can, or give a layout with fewer",
-                    where, count, data, data);
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "%s: %" G_GINT64_FORMAT
+               " sequences of an optimizer step (prompts x samples_per_prompt / mini_batches) cannot be "
+               "split evenly over %d data-parallel ranks; a multiple of %d can, or give a layout with fewer",
+               where, count, data, data);
 }
 
 void sequences_put(const SequenceRows *rows, Spec *spec)

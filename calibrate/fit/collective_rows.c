@@ -46,7 +46,7 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
             found = i;
     if (found < 0)
         return fail(error, node,
-                    "\"op\" is none of all_reduce, all_gather, reduce_scatter, alltoall, "
+                    "\"op\" is not one of all_reduce, all_gather, reduce_scatter, alltoall, "
                     "broadcast, reduce, send_recv");
     double gpus = orr_json_number_of(node, "gpus", 0), bytes = orr_json_number_of(node, "bytes", 0),
            nodes = orr_json_number_of(node, "nodes", 1);

@@ -126,7 +126,7 @@ static const CalProfile *named_donor(const CalProfile *profile, GPtrArray *profi
         return NULL;
     const CalProfile *donor = cal_profile_find(profiles, name);
     if (donor == NULL)
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: \"%s\" is no accelerator", profile->path,
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: \"%s\" is not an accelerator", profile->path,
                     full, name);
     return donor;
 }

@@ -171,7 +171,7 @@ void cal_host_log(const CalHost *h, GString *log)
             g_string_append_printf(log, ", ordinary ones %.0f %%", 100 * h->pageable_frac);
         if (h->duplex_frac > 0)
             g_string_append_printf(log, ", both ways %.0f %% of each", 100 * h->duplex_frac);
-        g_string_append_printf(log, "; %d GPUs behind a port\n", MAX(h->gpus_per_pcie_root, 1));
+        g_string_append_printf(log, "; %d GPUs on one PCIe root port\n", MAX(h->gpus_per_pcie_root, 1));
     }
     if (h->dram_bytes_per_s > 0)
         g_string_append_printf(log, "host memory: %.0f GB/s a socket of %d, %.1f GB/s a core of %d\n",

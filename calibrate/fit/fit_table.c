@@ -305,7 +305,7 @@ static bool nothing_fitted(const Table *table, const char *path, const char *nam
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "%s: its rows of %s are the best of many shapes, or kernels that no framework runs, "
-                "which a fit does not read; `calibrate check` sets them beside the preset",
+                "which a fit does not read; `calibrate check` compares them with the preset",
                 path, name);
     return cal_table_no_row(path, name, table->skipped, error);
 }

@@ -48,8 +48,8 @@ CalProfile *cal_unknown_profile(const OrrJson *table, const GArray *rows, const 
                   *device = stamp != NULL ? orr_json_member(stamp, "device") : NULL;
     if (device == NULL || orr_json_type(device) != ORR_JSON_TEXT ||
         strcmp(orr_json_text(device), name) != 0) {
-        orr_fail(error, ORR_ERROR_INPUT, "\"%s\" is no accelerator; `orrery list accelerators` names them",
-                 name);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "\"%s\" is not an accelerator; `orrery list accelerators` names them", name);
         return NULL;
     }
     CalProfile *profile = g_new0(CalProfile, 1);

@@ -155,12 +155,12 @@ static bool check_section(Lint *lint, const OrrJson *list, GError **error)
     const char *key = orr_json_key(list), *columns = columns_of(key);
     if (columns == NULL && !among(key, others, G_N_ELEMENTS(others)))
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: \"%s\" is no section of a table; docs/CALIBRATION.md lists them", lint->name,
+                        "%s: \"%s\" is not a section of a table; docs/CALIBRATION.md lists them", lint->name,
                         key);
     if (columns == NULL)
         return true;
     if (orr_json_type(list) != ORR_JSON_LIST)
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: is no list of rows", lint->name, key);
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: is not a list of rows", lint->name, key);
     int index = 0;
     for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row)) {
         g_autofree char *where = g_strdup_printf("%s: %s: row %d", lint->name, key, ++index);

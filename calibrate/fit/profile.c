@@ -165,7 +165,7 @@ CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **er
     for (guint i = 0; i < profiles->len; i++)
         names[i] = ((const CalProfile *)g_ptr_array_index(profiles, i))->name;
     const char *near = orr_nearest(name, names, (int)profiles->len);
-    orr_fail(error, ORR_ERROR_INPUT, "\"%s\" is no accelerator%s%s%s", name,
+    orr_fail(error, ORR_ERROR_INPUT, "\"%s\" is not an accelerator%s%s%s", name,
              near != NULL ? "; did you mean \"" : "; `orrery list accelerators` names them",
              near != NULL ? near : "", near != NULL ? "\"?" : "");
     return NULL;

@@ -145,7 +145,8 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
                 return orr_fail(
                     error, ORR_ERROR_INPUT,
-                    "%s: is none of the formats that are read; give a JSON table, or output of nccl-tests, "
+                    "%s: is not one of the formats that are read; give a JSON table, or output of "
+                    "nccl-tests, "
                     "nvbandwidth, mamf-finder, cudnn-frontend or PyTorch's sdpa.py; or a CSV whose head line "
                     "names m, n, k and time_us or tflops",
                     name);
@@ -200,7 +201,7 @@ void cal_recorded_left_out(const OrrJson *root, GString *log)
         "the kernel's answer was wrong when it was timed (\"correct\": false)",
         "the clocks did not hold while they were timed (\"unsteady\": true)",
         "a collective of one GPU crosses no link",
-        "a time below 50 ns or above an hour is no kernel's (\"time_us\")"};
+        "a time below 50 ns or above an hour is too short or long for a kernel (\"time_us\")"};
     const OrrJson *counts = orr_json_member(root, "left_out");
     for (int i = 0; log != NULL && counts != NULL && i < CAL_LEFT_OUT_COUNT; i++) {
         const double rows = orr_json_number_of(counts, left_out_keys[i], 0);

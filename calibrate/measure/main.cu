@@ -102,7 +102,7 @@ static bool read_arguments(int argc, char **argv, Arguments *arguments, char *re
         else if ((value = value_of(argc, argv, &i, "--gpu")) != nullptr)
             arguments->gpu = atoi(value);
         else {
-            snprintf(reason, reason_size, "\"%.60s\" is no option, or lacks its value; --help lists them",
+            snprintf(reason, reason_size, "\"%.60s\" is not an option, or lacks its value; --help lists them",
                      argv[i]);
             return false;
         }

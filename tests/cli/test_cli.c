@@ -377,7 +377,7 @@ static void test_failed_outputs(void)
     g_autofree char *example = cli_source(EXAMPLE);
     char *folder = cli_scratch_new();
     CliRun run = cli_run(folder, CLI_WORDS("run", example, "--output", "no/such/folder/report"));
-    cli_assert_refused(&run, "no folder", "no/such/folder/report");
+    cli_assert_refused(&run, "not a folder", "no/such/folder/report");
     cli_run_clear(&run);
     g_assert_cmpint(cli_count_files(folder), ==, 0);
     run = cli_run(folder, CLI_WORDS("run", example, "--trace", "no/such/trace", "--output", "report"));

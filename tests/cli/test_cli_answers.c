@@ -289,8 +289,8 @@ static void test_plan_words(void)
     g_assert_null(strstr(lived.out, "by 5 minutes")); /* it is the effective days that miss it */
     g_assert_nonnull(strstr(lived.out, "effective"));
     g_assert_nonnull(strstr(lived.out, "faults llama3-2024 (assumed)"));
-    g_assert_nonnull(strstr(odd.out, "500 GPUs are no whole nodes of 8; 384 would do, and 512 would do"));
-    g_assert_nonnull(strstr(both.out, "500 GPUs are no whole nodes of 8"));
+    g_assert_nonnull(strstr(odd.out, "500 GPUs are not whole nodes of 8; 384 would do, and 512 would do"));
+    g_assert_nonnull(strstr(both.out, "500 GPUs are not whole nodes of 8"));
     g_assert_nonnull(strstr(near.out, "no failures"));
     g_assert_nonnull(strstr(near.out, "tp8 pp8 vpp3 zero0 interleaved recompute full unfused"));
     g_auto(GStrv) lines = g_strsplit(near.out, "\n", -1);

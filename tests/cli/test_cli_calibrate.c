@@ -56,7 +56,7 @@ static void test_refused(void)
     g_unlink(bare);
     cli_scratch_free(g_steal_pointer(&scratch));
     run = cli_run(NULL, CLI_WORDS("calibrate", "check", few));
-    cli_assert_refused(&run, "steps are no table", "orrery validate");
+    cli_assert_refused(&run, "steps are not a table", "orrery validate");
     cli_run_clear(&run);
 }
 
@@ -118,7 +118,7 @@ static void test_page(void)
     g_string_append(text, ", \"gems\": []}");
     g_assert_true(g_file_set_contents(table, text->str, -1, NULL));
     run = cli_run(folder, CLI_WORDS("calibrate", "check", "table.json", "--strict"));
-    cli_assert_refused(&run, "a section that is not known", "\"gems\" is no section of a table");
+    cli_assert_refused(&run, "a section that is not known", "\"gems\" is not a section of a table");
     cli_run_clear(&run);
     cli_scratch_free(g_steal_pointer(&folder));
 }

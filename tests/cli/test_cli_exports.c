@@ -175,7 +175,7 @@ static void test_trace_beside(void)
     const struct {
         const char *words[8], *expect;
     } refused[] = {
-        {{"trace", trace, "--beside", other, "--scenario", "fsdp_8b_8h100"}, "either --scenario or --beside"},
+        {{"trace", trace, "--beside", other, "--scenario", "fsdp_8b_8h100"}, "give --scenario or --beside"},
         {{"trace", trace, "--beside", "no/such/trace"}, "no/such/trace"},
         {{"trace", trace, "--pass", "forward"}, "--scenario"},
         {{"trace", trace, "--scenario", "fsdp_8b_8h100", "--pass", "sideways"}, "\"forward\""},

@@ -10,12 +10,13 @@ static void test_views(void)
     static const struct {
         const char *words[6], *expect;
     } refused[] = {
-        {{"--batch", "8", "--prompts", "5", NULL}, "--prompts: beside --batch"},
-        {{"--context", "1024", "--answer-tokens", "5", NULL}, "--answer-tokens: beside --batch or --context"},
-        {{"--batch", "8", "--check", NULL}, "--check: beside --batch"},
+        {{"--batch", "8", "--prompts", "5", NULL}, "--prompts: not with --batch"},
+        {{"--context", "1024", "--answer-tokens", "5", NULL},
+         "--answer-tokens: not with --batch or --context"},
+        {{"--batch", "8", "--check", NULL}, "--check: not with --batch"},
         {{"--context", "8193", NULL}, "--context: 8193 tokens, but the model has 8192 positions"},
-        {{"--batch", "0", NULL}, "--batch: \"0\" is no number from 1"},
-        {{"--prompts", "1.5", NULL}, "--prompts: \"1.5\" is no whole number"},
+        {{"--batch", "0", NULL}, "--batch: \"0\" is not a number from 1"},
+        {{"--prompts", "1.5", NULL}, "--prompts: \"1.5\" is not a whole number"},
         {{"--answer-log-sd", "6", NULL}, "--answer-log-sd: 6; give at most 5"},
         {{"--format", "csv", NULL}, "--format csv"},
     };

@@ -106,9 +106,9 @@ static void test_pipes(void)
         cli_run_clear(&run);
     }
     static const char *const refused[][2] = {
-        {"mkfifo d; timeout 60 $B run d", "nobody has opened for writing within 5 s"},
-        {"mkfifo e; timeout 60 $B import e", "nobody has opened for writing within 5 s"},
-        {"mkfifo f; timeout 60 $B run $F --output f", "nobody has opened for reading within 5 s"},
+        {"mkfifo d; timeout 60 $B run d", "no program opened for writing within 5 s"},
+        {"mkfifo e; timeout 60 $B import e", "no program opened for writing within 5 s"},
+        {"mkfifo f; timeout 60 $B run $F --output f", "no program opened for reading within 5 s"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(refused); i++) {
         CliRun run = shell(folder, refused[i][0]);

@@ -150,7 +150,7 @@ static void test_import_called(void)
         strstr(small.err, "cluster.accelerator, training.sequence_length, training.global_batch"));
     g_assert_nonnull(strstr(large.out, "\"layers\": 96"));
     cli_assert_refused(&open, "an open quote", "--args: ");
-    cli_assert_refused(&none, "no script", "is no script; only a script takes words");
+    cli_assert_refused(&none, "not a script", "is not a script; only a script takes words");
     cli_run_clear(&small);
     cli_run_clear(&large);
     cli_run_clear(&open);
@@ -165,7 +165,7 @@ static void test_export_auto(void)
     CliRun run =
         cli_run(NULL, CLI_WORDS("export", path, "--to", "megatron", "--set", "training.micro_batch=auto"));
     g_assert_cmpint(run.status, ==, 0);
-    g_assert_nonnull(strstr(run.err, "Placeholders that nobody gave: "));
+    g_assert_nonnull(strstr(run.err, "Placeholders without a value: "));
     g_assert_nonnull(strstr(run.out, "--micro-batch-size "));
     g_assert_null(strstr(run.out, "auto"));
     cli_run_clear(&run);
@@ -319,7 +319,7 @@ static void test_campaign(void)
         g_assert_nonnull(strstr(one.out, quoted));
     }
     g_assert_nonnull(strstr(text.out, "Lost time"));
-    cli_assert_refused(&csv, "csv", "no table");
+    cli_assert_refused(&csv, "csv", "not a table");
     cli_assert_refused(&none, "replicas", "--replicas: \"0\"");
     cli_run_clear(&one);
     cli_run_clear(&many);

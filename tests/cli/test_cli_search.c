@@ -37,7 +37,7 @@ static void test_bad_flags(void)
         {{"--set", "search.precision=[\"int2\"]"}, "search.precision"},
         {{"--set", "search.tensor=[]"}, "search.tensor"},
         {{"--set", "search.tensor=[3]"}, "no assignment"},
-        {{"--set", "search.order=[1]"}, "search.order: 1 is no text"},
+        {{"--set", "search.order=[1]"}, "search.order: 1 is not a string"},
         {{"--set", "parallel.pipeline=96"}, "multiply to 96, which does not divide the 1024 GPUs"},
         {{"--set", "parallel.pipeline=128"}, "parallel.pipeline 128 leaves stages without a layer"},
         {{"--set", "search.precision=[\"fp8\"]"}, "search.precision names none that accelerator \"a100"},

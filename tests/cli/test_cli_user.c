@@ -194,7 +194,7 @@ static void test_forgotten_values(void)
            meant = cli_run(NULL, CLI_WORDS("help", "--", "--quiet"));
     cli_assert_refused(&output, "no file",
                        "run: --output lacks its value before --quiet; give it, as in --output FILE");
-    cli_assert_refused(&kernels, "no table", "run: --kernels lacks its value before --set");
+    cli_assert_refused(&kernels, "not a table", "run: --kernels lacks its value before --set");
     cli_assert_done(&memory, "memory");
     g_assert_null(strstr(meant.err, "lacks its value"));
     cli_run_clear(&output);
@@ -223,8 +223,7 @@ static void test_examples_by_name(void)
     cli_assert_refused(&json, "a scenario as a word",
                        "a scenario is a file; send a text as in 'orrery run - < FILE'");
     CliRun date = cli_run(folder, CLI_WORDS("plan", "gpt3-175b", "--deadline", "2027-03-01"));
-    cli_assert_refused(&date, "a date",
-                       "\"2027-03-01\" is no time that training may take; write it like \"30 days\"");
+    cli_assert_refused(&date, "a date", "\"2027-03-01\" is not a duration; write it like \"30 days\"");
     cli_run_clear(&date);
     CliRun model = cli_run(folder, CLI_WORDS("run", "llama3-8b"));
     cli_assert_refused(&model, "a model's name",
@@ -310,7 +309,7 @@ static void test_last_comma(void)
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_assert_true(g_file_set_contents(path, texts[i], -1, NULL));
         CliRun run = cli_run(NULL, CLI_WORDS("run", path));
-        cli_assert_refused(&run, texts[i], "a comma with nothing behind it");
+        cli_assert_refused(&run, texts[i], "a comma with nothing after it");
         cli_run_clear(&run);
     }
     cli_scratch_free(g_steal_pointer(&folder));

@@ -78,15 +78,15 @@ refused() {
 refused "another sweep" sweep --journal "$folder/rows" --ideal
 refused "another sweep" sweep --journal "$folder/rows" --set training.tokens=1e12
 refused "cannot be made" sweep --journal "$folder/whole"
-refused "no part of a sweep" sweep --journal "$folder/p" --part 4/3
-refused "no part of a sweep" sweep --journal "$folder/p" --part 0/3
-refused "no part of a sweep" sweep --journal "$folder/p" --part 3
-refused "without --journal" sweep --part 1/3
-refused "no number of tasks" sweep --journal "$folder/p" --slurm 0
+refused "not a part of a sweep" sweep --journal "$folder/p" --part 4/3
+refused "not a part of a sweep" sweep --journal "$folder/p" --part 0/3
+refused "not a part of a sweep" sweep --journal "$folder/p" --part 3
+refused "give --journal FOLDER too" sweep --part 1/3
+refused "not a number of tasks" sweep --journal "$folder/p" --slurm 0
 refused "needs --journal" sweep --slurm 4
 mkdir "$folder/bad"
 head -n 1 "$folder/rows/rows-000000.jsonl" >"$folder/bad/rows-000000.jsonl"
 for line in 'nonsense' '[]' '[72,"late"]' '[-1,"early"]' '[1.5,"half"]' '[0,null,"","fits",true,8]' '{"a":1}'; do
   { head -n 1 "$folder/rows/rows-000000.jsonl"; echo "$line"; } >"$folder/bad/rows-000000.jsonl"
-  refused "line 2 is no row of this sweep" sweep --journal "$folder/bad"
+  refused "line 2 is not a row of this sweep" sweep --journal "$folder/bad"
 done

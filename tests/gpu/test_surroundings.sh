@@ -21,7 +21,7 @@ expect() { # words in the sentence, then the command
     fi
 }
 
-expect "is no option" "$program" --nonsense
+expect "is not an option" "$program" --nonsense
 expect "lacks its value" "$program" --output
 expect "exclude each other" "$program" --quick --full
 "$program" --help >out

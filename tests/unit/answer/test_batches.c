@@ -102,17 +102,17 @@ static void test_refused(void)
     static const struct {
         const char *schedule, *expect;
     } rows[] = {
-        {"7", "no list of at most 16 entries"},
+        {"7", "not a list of at most 16 entries"},
         {"[7]", "batch_schedule[0]"},
         {"[{\"tokens\":1e9}]", "global_batch: missing"},
         {"[{\"global_batch\":384}]", "tokens or samples"},
         {"[{\"global_batch\":384,\"tokens\":1e9,\"samples\":5}]", "tokens or samples"},
         {"[{\"global_batch\":384,\"tokens\":-1}]", "-1"},
         {"[{\"global_batch\":384,\"tokens\":300e9}]", "give the whole run more"},
-        {"[{\"global_batch\":385,\"tokens\":1e9}]", "no multiple of micro_batch"},
+        {"[{\"global_batch\":385,\"tokens\":1e9}]", "not a multiple of micro_batch"},
         {"[{\"global_batch\":384,\"by\":100,\"tokens\":1e9}]", "does not lead from 384"},
         {"[{\"global_batch\":3072,\"by\":192,\"tokens\":1e9}]", "does not lead from 3072"},
-        {"[{\"global_batch\":384,\"by\":8,\"tokens\":1e9}]", "[0].by: 8 is no multiple"},
+        {"[{\"global_batch\":384,\"by\":8,\"tokens\":1e9}]", "[0].by: 8 is not a multiple"},
         {"[{\"global_batch\":384,\"sequence_length\":4096,\"tokens\":1e9}]", "at 384 sequences of 4096"},
         {"[{\"global_bach\":384,\"tokens\":1e9}]", "global_batch"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {

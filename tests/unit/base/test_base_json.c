@@ -25,8 +25,8 @@ static void test_refused(void)
         {"{\"a\":1,\n \"a\":2}", "t.json:2:2: key \"a\" occurs twice in one object"},
         {"{\"a\":1, \"\\u0061\":2}", "t.json:1:9: key \"a\" occurs twice"},
         {"{\"a\":1} x", "t.json:1:9: expected nothing after the value, found 'x'"},
-        {"[1,]", "t.json:1:3: a comma with nothing behind it but ']'; take it out"},
-        {"{\"a\":1,}", "t.json:1:7: a comma with nothing behind it but '}'; take it out"},
+        {"[1,]", "t.json:1:3: a comma with nothing after it but ']'; remove it"},
+        {"{\"a\":1,}", "t.json:1:7: a comma with nothing after it but '}'; remove it"},
         {"{a:1}", "expected a key in quotes, found 'a'"},
         {"{\"a\" 1}", "expected ':' after a key, found '1'"},
         {"[1 2]", "expected ',' or ']' in a list, found '2'"},
@@ -144,9 +144,9 @@ static void test_edit(void)
     g_assert_cmpstr(list, ==, "[{\"k\":3,\"new\":{\"deep\":4}},\"five\"]");
     static const struct {
         const char *path, *value, *message;
-    } bad[] = {{"l.2", "1", "\"2\" is no entry of the list; give a number from 0 to 1"},
-               {"l.-1", "1", "is no entry"},
-               {"l.0x.k", "1", "is no entry"},
+    } bad[] = {{"l.2", "1", "\"2\" is not an entry of the list; give a number from 0 to 1"},
+               {"l.-1", "1", "is not an entry"},
+               {"l.0x.k", "1", "is not an entry"},
                {"l.1.k", "1", "can only be set in an object"},
                {"c.z", "1", "can only be set in an object"},
                {"a..b", "1", "key path"},

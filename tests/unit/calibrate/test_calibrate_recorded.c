@@ -150,7 +150,7 @@ static void test_messages(void)
     static const struct {
         const char *text, *name, *says;
     } cases[] = {
-        {"hello", "x.txt", "is none of the formats that are read"},
+        {"hello", "x.txt", "is not one of the formats that are read"},
         {"", "x.txt", "holds no rows"},
         {"m,n,k,time_us\n1,2\n", "x.csv", "line 2 has fewer values"},
         {"m,n,k,time_us\n", "x.csv", "holds no rows"},

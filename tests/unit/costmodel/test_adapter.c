@@ -445,7 +445,7 @@ static void test_refused(void)
         {"\"task\":\"lora\",\"mlp_tiles\":2,\"adapter\":{\"rank\":8}", "training.mlp_tiles"},
         {"\"task\":\"lroa\"", "lora"},
         {"\"task\":\"sft\",\"adapter\":{\"base_dtype\":\"nf4\"}", "adapter.rank: missing"},
-        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[\"kv_b_proj\"]}", "kv_b_proj is none"},
+        {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"targets\":[\"kv_b_proj\"]}", "kv_b_proj is not one"},
         {"\"task\":\"lora\",\"adapter\":{\"rank\":8,\"modules_to_save\":[\"norm\"]}",
          "embed_tokens, lm_head"},
         {"\"task\":\"reward\",\"micro_batch\":2,\"adapter\":{\"rank\":8,\"modules_to_save\":[\"lm_head\"]}",

@@ -112,7 +112,7 @@ static void test_refused(void)
     static const struct {
         const char *file, *lengths, *says;
     } cases[] = {
-        {"100\nabc\n", NULL, "lengths.jsonl: line 2: abc is no number of tokens; give a whole number"},
+        {"100\nabc\n", NULL, "lengths.jsonl: line 2: abc is not a number of tokens; give a whole number"},
         {"0\n", NULL, "line 1: 0 is no"},
         {"-5\n", NULL, "line 1: -5 is no"},
         {"1.5\n", NULL, "line 1: 1.5 is no"},
@@ -122,8 +122,8 @@ static void test_refused(void)
         {"{\"input_ids\":[]}\n", NULL, "line 1"},
         {"\n \n", NULL, "has no line"},
         {"", NULL, "has no line"},
-        {"5\n", "{\"file\":\"none.txt\"}", "\"none.txt\" is no file"},
-        {"5\n", "{\"file\":\"\"}", "is no file"},
+        {"5\n", "{\"file\":\"none.txt\"}", "\"none.txt\" is not a file"},
+        {"5\n", "{\"file\":\"\"}", "is not a file"},
         {"5\n", "{\"file\":7}", "give the path of a file"},
         {"5\n", "{\"file\":\"lengths.jsonl\",\"mean\":5}", "has both file and mean"},
         {"5\n", "{\"file\":\"lengths.jsonl\",\"histogram\":[[5,1]]}", "has both file and histogram"},

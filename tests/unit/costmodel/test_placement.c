@@ -223,7 +223,7 @@ static void refused(void)
         const char *order, *reason;
     } cases[] = {{"tp-cp-dp", "parallel.order"},
                  {"tp-cp-ep-dp-dp-pp", "parallel.order"},
-                 {"tp-cp-ep-dp-ppx", "no order of the dimensions"},
+                 {"tp-cp-ep-dp-ppx", "not an order of the dimensions"},
                  {"tp-cp-dp-pp", "has no ep"},
                  {"tp-cp-ep-pp-dp", "those of experts 8"}};
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -116,7 +116,7 @@ static void refusals(void)
         {"[{\"after\":\"qkv\",\"pass\":\"forward\",\"source\":\"code\"}]", "moves nothing"},
         {"[{\"after\":\"qkv\",\"pass\":\"forward\",\"copies\":1,\"source\":\"code\",\"copy\":1}]",
          "unknown key"},
-        {"3", "is no list"}};
+        {"3", "is not a list"}};
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         Spec spec;
         GError *error = NULL;

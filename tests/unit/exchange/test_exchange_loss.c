@@ -391,7 +391,7 @@ static void test_exports(void)
          "training.sequence_length: llama3-8b at 4096 tokens",
          EXCHANGE_FORMAT_DEEPSPEED},
         {"torchtitan", {NULL}, NULL, EXCHANGE_FORMAT_TORCHTITAN},
-        {"torchtitan", {"model=mistral-7b"}, "none of torchtitan's own", EXCHANGE_FORMAT_TORCHTITAN},
+        {"torchtitan", {"model=mistral-7b"}, "not one of torchtitan's own", EXCHANGE_FORMAT_TORCHTITAN},
         {"torchtitan",
          {"execution.overlap=[]"},
          "execution.overlap: without grad_reduce",

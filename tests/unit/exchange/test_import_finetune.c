@@ -188,7 +188,7 @@ static void test_warned(void)
         {"deepspeed: my.json", "does not tell its stage"},
         {"num_epochs: 2", "give --set training.samples=N"},
         {"adapter: lora", "q_proj and v_proj are taken"},
-        {"micro_batch_size: 0", "make no batch"},
+        {"micro_batch_size: 0", "give no whole batch"},
         {"adapter: lora", "sequence_len: not given; 512"},
         {"adapter: qlora", "adapter: qlora without load_in_4bit: true, which axolotl refuses"},
         {"unfrozen_parameters:\n  - ^lm_head.*", "  - unfrozen_parameters: "},

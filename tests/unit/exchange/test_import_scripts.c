@@ -354,12 +354,12 @@ static void test_ramp(void)
         {RAMPED "32 16 100000 --train-samples 1000000",
          "[{\"global_batch\":32,\"by\":16,\"samples\":100000}]", NULL},
         {RAMPED "32 16 100000", "nothing", "without train-samples"},
-        {RAMPED "32 17 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
-        {RAMPED "33 479 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
-        {RAMPED "512 16 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
-        {RAMPED "32 16 --train-samples 1000000", "nothing", "no start, increment and samples"},
-        {RAMPED "32 $BY 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
-        {RAMPED "32 0 100000 --train-samples 1000000", "nothing", "no start, increment and samples"},
+        {RAMPED "32 17 100000 --train-samples 1000000", "nothing", "not a start, increment and samples"},
+        {RAMPED "33 479 100000 --train-samples 1000000", "nothing", "not a start, increment and samples"},
+        {RAMPED "512 16 100000 --train-samples 1000000", "nothing", "not a start, increment and samples"},
+        {RAMPED "32 16 --train-samples 1000000", "nothing", "not a start, increment and samples"},
+        {RAMPED "32 $BY 100000 --train-samples 1000000", "nothing", "not a start, increment and samples"},
+        {RAMPED "32 0 100000 --train-samples 1000000", "nothing", "not a start, increment and samples"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autoptr(GString) said = g_string_new(NULL);

@@ -225,8 +225,8 @@ static void test_refused(void)
          "trains nothing"},
         {"model_name_or_path: x\nfinetuning_type: lora\ndo_predict: true\n", "trains nothing"},
         {"model_name_or_path: x\nfinetuning_type: lora\nstage: ppo\n", "generates answers as it trains"},
-        {"{\"peft_type\":\"LORA\",\"r\":0}", "r: 0 is no rank"},
-        {"base_model: x\nadapter: lora\nlora_r: -8\n", "lora_r: -8 is no rank"},
+        {"{\"peft_type\":\"LORA\",\"r\":0}", "r: 0 is not a rank"},
+        {"base_model: x\nadapter: lora\nlora_r: -8\n", "lora_r: -8 is not a rank"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         GError *error = NULL;

@@ -179,9 +179,9 @@ static void test_table(void)
 {
     static const char *const bad[][2] = {
         {"{\"patterns\":[[\"a*\",\"produce\"]]}", "products, attention"},
-        {"{\"patterns\":[[\"a*\"]]}", "no pair"},
+        {"{\"patterns\":[[\"a*\"]]}", "not a pair"},
         {"{\"patterns\":[[\"a*\",\"norms\",\"wait\"]]}", "with \"waits\" behind it or not"},
-        {"{\"patterns\":[[\"a*\",\"norms\",\"waits\",1]]}", "no pair"},
+        {"{\"patterns\":[[\"a*\",\"norms\",\"waits\",1]]}", "not a pair"},
         {"{\"pattern\":[]}", "no list \"patterns\""},
         {"[", "t.json"},
     };
@@ -207,7 +207,7 @@ static void test_refused(void)
 {
     static const char *const bad[][2] = {
         {"", "is empty"},
-        {"hello", "no JSON"},
+        {"hello", "not JSON"},
         {"{\"a\":1}", "no events"},
         {"[]", "no events"},
         {"{\"schema\":\"1.0.1\",\"nodes\":[{\"id\":1}]}", "execution trace"},
@@ -219,7 +219,7 @@ static void test_refused(void)
         {"{\"traceEvents\":[{\"ph\":\"X\"}]}", "no kernels of a GPU"},
         {"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"na", "cut off"},
         {"{\"traceEvents\":[{\"ph\":\"X\"}", "cut off"},
-        {"{\"traceEvents\":[{\"ph\":}]}", "no JSON"},
+        {"{\"traceEvents\":[{\"ph\":}]}", "not JSON"},
         {"{\"traceEvents\":[{\"ph\":\"X\"}{\"ph\":\"X\"}]}", "comma"},
         {"[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"ts\":1,\"dur\":1},{\"ph\":\"X\",\"cat\":"
          "\"kernel\","

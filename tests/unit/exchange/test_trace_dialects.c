@@ -170,7 +170,7 @@ static const struct {
     {"type,time ms,percent\ncomputation_time,1,2\n", "TraceLens"},
     {"Collective name,dtype,In msg nelems\n", "TraceLens"},
     {"{\"rocprofiler-sdk-tool\":[{\"metadata\":{}}]}", "rocprofv3"},
-    {"\n\xe3\xdc\x07\x12\x0e.../host:metadata", "no JSON"}, /* its letters are elsewhere */
+    {"\n\xe3\xdc\x07\x12\x0e.../host:metadata", "not JSON"}, /* its letters are elsewhere */
     {"\n\xe3\xdc\x07\x12\x0e/host:metadata\"", "XPlane"},
     /* Nsight Systems */
     {"SQLite format 3", "Nsight Systems"},
@@ -188,15 +188,15 @@ static const struct {
     {"version https://git-lfs.github.com/spec/v1\n", "Git LFS"},
     {"<!DOCTYPE html>", "HTML"},
     /* Damage */
-    {"{\"traceEvents\":[{\"ph\":\"X\",}]}", "an event is no JSON"},
+    {"{\"traceEvents\":[{\"ph\":\"X\",}]}", "an event is not JSON"},
     {KERNEL("\"dur\":1"), "none has times that can be"},
     {KERNEL("\"ts\":1e300,\"dur\":1"), "none has times that can be"},
     {KERNEL("\"ts\":1,\"dur\":1e300"), "none has times that can be"},
     {KERNEL("\"ts\":NaN,\"dur\":1"), "none has times that can be"},
     {KERNEL("\"ts\":1,\"dur\":-3"), "none has times that can be"},
     {KERNEL("\"ts\":1,\"dur\":0"), "lasts longer than 0"},
-    {"Start (ns),Duration (ns),Name\n1,2,a\nlate,2,b\n", "line 3: \"late\" is no time"},
-    {"Start (ns),Duration (ns),Name\n1,,a\n", "line 2: \"\" is no time"},
+    {"Start (ns),Duration (ns),Name\n1,2,a\nlate,2,b\n", "line 3: \"late\" is not a time"},
+    {"Start (ns),Duration (ns),Name\n1,,a\n", "line 2: \"\" is not a time"},
     {"Start (ns),Duration (ns),Name\n1,-2,a\n", "line 2: its kernel ends before it begins"},
     {"BeginNs,EndNs,KernelName\n5,4,a\n", "line 2: its kernel ends before it begins"},
     {"Processing [a.sqlite]\n", "without begins"},

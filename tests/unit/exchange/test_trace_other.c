@@ -129,14 +129,14 @@ static void refusals(void)
            "is a table without begins, durations and names of kernels");
     refuse("Start (ns),Duration (ns),Name\n", "is a table without a row");
     refuse("Start (ns),Duration (ns),Name\n1,2\n", "line 2 has not the 3 cells");
-    refuse("Start (ns),Duration (ns),Name\n1,x,k\n", "\"x\" is no time");
+    refuse("Start (ns),Duration (ns),Name\n1,x,k\n", "\"x\" is not a time");
     refuse("Start (ns),Duration (ns),Name\n1,2,k\n9000000000000000000,2,k\n", "more than 26 days apart");
     refuse("{\"header\":{\"rank\":0},\"events\":{}}\n",
-           "line 1 is no collective as NCCL Inspector's format v4.0");
-    refuse(LINE("AllReduce", "3", "1", "1") "{\"coll_perf\":{\"coll\":\"AllRe", "line 2 is no collective");
+           "line 1 is not a collective as NCCL Inspector's format v4.0");
+    refuse(LINE("AllReduce", "3", "1", "1") "{\"coll_perf\":{\"coll\":\"AllRe", "line 2 is not a collective");
     refuse("{\"version\":\"2.10\",\"entries\":[{\"profiling_name\":\"nccl:all_reduce\"}]}",
            "TORCH_NCCL_ENABLE_TIMING=1");
-    refuse("{\"entries\":[{\"profiling_name\":\"nccl", "is no whole dump of PyTorch's flight recorder");
+    refuse("{\"entries\":[{\"profiling_name\":\"nccl", "is not a whole dump of PyTorch's flight recorder");
 }
 
 int main(int argc, char **argv)

@@ -333,10 +333,10 @@ static void test_round_trip(void)
 static void test_bad_files(void)
 {
     static const char *const cases[][2] = {
-        {"[]", "no file of residuals"},
-        {"{\"columns\":[\"id\"],\"rows\":[]}", "no file of residuals"},
-        {"{" COLUMNS ",\"rows\":7}", "no file of residuals"},
-        {"{" COLUMNS ",\"rows\":[1]}", "rows[0]: is no list"},
+        {"[]", "is not a file of residuals"},
+        {"{\"columns\":[\"id\"],\"rows\":[]}", "is not a file of residuals"},
+        {"{" COLUMNS ",\"rows\":7}", "is not a file of residuals"},
+        {"{" COLUMNS ",\"rows\":[1]}", "rows[0]: is not a list"},
         {"{" COLUMNS ",\"rows\":[[\"a\"]]}", "as many cells"},
         {"{" COLUMNS ",\"rows\":[[\"a\",\"b\",\"odd\",\"c\",\"d\",\"e\",\"f\",1,2,3,4]]}", "rows[0]: class"},
         {"{" COLUMNS ",\"rows\":[[\"a\",\"b\",\"dense\",\"c\",\"d\",\"e\",\"f\",0,2,3,4]]}", "rows[0]: gpus"},

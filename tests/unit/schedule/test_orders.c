@@ -85,12 +85,12 @@ static void test_refusals(void)
     } CASES[] = {
         {"a.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", NULL},
         {"b.json", "{\"orders\":[\"0F0 0F1 0I0 0W0 0B1\",\"1F0 1B0 1F1 1B1\"]}", NULL},
-        {"c.csv", "0F0,0G1\n1F0\n", "rank 0, op 2: \"0G1\" is no op; give stage, F, B, I or W"},
-        {"d.csv", "0F0\n1F0,1SEND_B0\n", "rank 1, op 2: \"1SEND_B0\" is no op"},
-        {"e.csv", "0F0\n1F99999999999\n", "\"1F99999999999\" is no op"},
-        {"f.csv", "0F0\n9999F0\n", "\"9999F0\" is no op"},
-        {"g.csv", "0F0,(0F1;0B0)\n1F0\n", "is no pair"},
-        {"h.csv", "0F0,(0B0;0F1)OVERLAP_F_B\n1F0\n", "is no pair of a forward and a whole backward"},
+        {"c.csv", "0F0,0G1\n1F0\n", "rank 0, op 2: \"0G1\" is not an op; give stage, F, B, I or W"},
+        {"d.csv", "0F0\n1F0,1SEND_B0\n", "rank 1, op 2: \"1SEND_B0\" is not an op"},
+        {"e.csv", "0F0\n1F99999999999\n", "\"1F99999999999\" is not an op"},
+        {"f.csv", "0F0\n9999F0\n", "\"9999F0\" is not an op"},
+        {"g.csv", "0F0,(0F1;0B0)\n1F0\n", "is not a pair"},
+        {"h.csv", "0F0,(0B0;0F1)OVERLAP_F_B\n1F0\n", "is not a pair of a forward and a whole backward"},
         {"i.csv", "0F0\n\n1F0\n", "rank 1 has no ops"},
         {"j.csv", "0F0\n1F0,2F0\n", "3 model stages on 2 ranks; give every rank the same number"},
         {"k.csv", "1F0,1B0\n0F0,0B0\n", "give stage s to rank s modulo 2"},
@@ -131,7 +131,7 @@ static void test_refusals(void)
     }
     g_autofree char *message = NULL;
     g_assert_false(replays("nowhere/mine.json", &message));
-    g_assert_nonnull(strstr(message, "\"nowhere/mine.json\" is no file"));
+    g_assert_nonnull(strstr(message, "\"nowhere/mine.json\" is not a file"));
 }
 
 /* A circle is told as ranks and passes. */

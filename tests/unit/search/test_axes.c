@@ -29,7 +29,7 @@ static int count_fields(const SpecTable *table, const char *path)
         if ((field->flags & SPEC_FIELD_AUTO) == 0 || is_elsewhere(key) || strcmp(key, "offload") == 0)
             continue;
         if (search_axis(key) == NULL)
-            g_error("%s may be \"auto\", and is no row of search/axes.c", key);
+            g_error("%s may be \"auto\", and is not a row of search/axes.c", key);
         count++;
     }
     return count;

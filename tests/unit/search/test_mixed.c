@@ -280,9 +280,9 @@ static void test_refused(void)
     static const struct {
         const char *cluster, *parallel, *expect;
     } cases[] = {
-        {"{\"groups\":[]}", "{}", "no list of groups"},
+        {"{\"groups\":[]}", "{}", "not a list of groups"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\"}]}", "{}", "how many nodes"},
-        {"{\"groups\":[3]}", "{}", "no object"},
+        {"{\"groups\":[3]}", "{}", "not an object"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"accelerator\":{\"power_cap_w\":500}}", "{}",
          "give it in each entry, as cluster.groups.0."},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"usd_per_gpu_hour\":2}", "{}",

@@ -164,7 +164,7 @@ static void test_deleted(void)
         SpecSource source;
         GError *error = NULL;
         g_assert_true(load("dgx-h100", "1", executions[i], sets[i], &spec, &source, &error));
-        g_assert_cmpuint(told_of(&source, "kernels.compiled_kernel_frac is no key"), ==, 1);
+        g_assert_cmpuint(told_of(&source, "kernels.compiled_kernel_frac is not a key"), ==, 1);
         if (i < 3)
             g_assert_true(
                 memcmp(&spec.execution.framework, &plain.execution.framework, sizeof(SpecFramework)) == 0);

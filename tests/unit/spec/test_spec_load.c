@@ -57,7 +57,7 @@ static void test_times(void)
     static const struct {
         const char *set, *want;
     } bad[] = {
-        {"cluster.nodes=x1.01", "no whole number"},
+        {"cluster.nodes=x1.01", "not a whole number"},
         {"cluster.nodes=x0x2", "x0x2"},
         {"cluster.oversubscriptions=x2", "no number above 0"},
         {"parallel.schedule=x2", "no number above 0"},
@@ -313,15 +313,15 @@ static void check_preset_errors(const char *path)
     static const struct {
         const char *set, *message;
     } cases[] = {
-        {"model=tiny2", "model: \"tiny2\" is none of the models; did you mean \"tiny\"?"},
+        {"model=tiny2", "model: \"tiny2\" is not one of the models; did you mean \"tiny\"?"},
         {"cluster=broken",
          "broken.json: gpus_per_nod: unknown key (value 4); did you mean \"gpus_per_node\"?"},
         {"cluster=loop", "starts from itself"},
-        {"cluster.calibration=nowhere", "cluster.calibration: \"nowhere\" is none of the calibrations"},
-        {"model=./absent.json", "is no file"},
+        {"cluster.calibration=nowhere", "cluster.calibration: \"nowhere\" is not one of the calibrations"},
+        {"model=./absent.json", "is not a file"},
         {"model=7", "model: 7 is a number; give a preset's name"},
         {"execution.framework=plian", "did you mean \"plain\"?"},
-        {"cluster.accelerator=", "is none of the accelerators"},
+        {"cluster.accelerator=", "is not one of the accelerators"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         const char *const sets[] = {cases[i].set, NULL};

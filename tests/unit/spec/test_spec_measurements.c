@@ -62,7 +62,7 @@ static void test_own_rows(void)
 static void test_shared_rows(void)
 {
     if (load_folder(g_getenv("ORRERY_SHARED")) == 0)
-        g_test_skip("no folder of measurements: set ORRERY_SHARED");
+        g_test_skip("not a folder of measurements: set ORRERY_SHARED");
 }
 
 int main(int argc, char **argv)

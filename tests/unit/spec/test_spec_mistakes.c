@@ -28,7 +28,7 @@ static void test_all_are_told(void)
         {"{\"modle\": \"llama3-8b\", \"model\": \"llama3-8b\", \"cluster\": {\"preset\": \"dgx-h100\", "
          "\"noodes\": 2}" REST
          ", \"micro_bach\": 1}, \"paralel\": {}, \"execution\": {\"framework\": \"megatron-cor\"}}",
-         "mine.json: execution.framework: \"megatron-cor\" is none of the frameworks",
+         "mine.json: execution.framework: \"megatron-cor\" is not one of the frameworks",
          {"; also modle: unknown key", "; also cluster.noodes: unknown key",
           "; also training.micro_bach: unknown key", "; also paralel: unknown key"}},
         {"{\"model\": \"llama3-8b\", \"cluster\": \"dgx-h100\"" REST
@@ -36,7 +36,7 @@ static void test_all_are_told(void)
          "9, "
          "\"sequence_parallel\": 1}}",
          "mine.json: training.micro_batch: -2 is out of range",
-         {"; also training.tokens: \"many\" is no quantity", "; also training.optimizer: \"adamm\" is no",
+         {"; also training.tokens: \"many\" is not a quantity", "; also training.optimizer: \"adamm\" is no",
           "; also parallel.zero: 9 is out of range", "; also parallel.sequence_parallel: 1 is a number"}},
         {"{\"model\": {\"layers\": 4, \"hiden\": 64, \"heads\": 0}, \"cluster\": \"dgx-h100\"" REST "}}",
          "mine.json: model.hiden: unknown key",

@@ -470,7 +470,7 @@ static void test_flows_beside(void)
     Report report = run_report(text, "{}", spec, arena);
     g_assert_false(report_jitter_fill(&report, arena, &error));
     g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
-    g_assert_nonnull(strstr(error->message, "cluster.network.traffic beside"));
+    g_assert_nonnull(strstr(error->message, "cluster.network.traffic is simulated only"));
     g_clear_error(&error);
     orr_arena_free(arena);
 }

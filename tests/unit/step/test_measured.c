@@ -243,9 +243,9 @@ static void refusals(void)
            "replica 2, but parallel.data is 2");
     refuse(&shape, "{\"stage\":0,\"forward_s\":[0.01,0.01]}", NULL, "forward_s: 2 numbers, but a step has 4");
     refuse(&shape, "{\"stage\":0,\"norm_s\":[0.01,0.01]}", NULL, "norm_s: 2 numbers, but a step has 1");
-    refuse(&shape, "{\"stage\":0,\"forward_s\":-1}", NULL, "forward_s: -1 is no number of seconds");
+    refuse(&shape, "{\"stage\":0,\"forward_s\":-1}", NULL, "forward_s: -1 is not a number of seconds");
     refuse(&shape, "{\"stage\":0,\"forward_s\":[0.01,\"x\",0.01,0.01]}", NULL,
-           "\"x\" is no number of seconds");
+           "\"x\" is not a number of seconds");
     refuse(&shape, "{\"stage\":0,\"forwards_s\":0.01}", NULL, "unknown key");
     refuse(&shape, "{\"forward_s\":0.01}", NULL, "stage: missing");
     refuse(&shape, "{\"stage\":0}", NULL, "says nothing");
@@ -253,7 +253,7 @@ static void refusals(void)
     refuse(&shape, row, "jitter={\"rank_spread_frac\":0.01}", "does not go with jitter");
     const Shape sharded = {.pipeline = 2, .data = 2, .microbatches = 4, .zero = 1};
     refuse(&sharded, row, "offload=optimizer", "does not go with offload");
-    refuse(&shape, NULL, "execution.measured_passes=nowhere.json", "\"nowhere.json\" is no file");
+    refuse(&shape, NULL, "execution.measured_passes=nowhere.json", "\"nowhere.json\" is not a file");
     refuse(&shape, NULL, "execution.measured_passes=3", "is a number; give the path of a file");
 }
 

@@ -420,10 +420,10 @@ static void sentences(void)
     } rows[] = {
         {NETWORK "fidelity=flows", "\"flow\""},
         {NETWORK "topology=butterfly", "no topology is called \"butterfly\""},
-        {NETWORK "topology=nowhere.json", "is no file"},
+        {NETWORK "topology=nowhere.json", "is not a file"},
         {NETWORK
          "topology={\"nodes\":[\"a\",\"b\"],\"links\":[{\"from\":\"a\",\"to\":\"c\",\"bytes_per_s\":1e9}]}",
-         "a link ends at \"c\", which is no node"},
+         "a link ends at \"c\", which is not a node"},
         {NETWORK
          "topology={\"nodes\":[\"a\",\"b\"],\"links\":[{\"from\":\"a\",\"to\":\"b\",\"bytes_per_s\":1e9,"
          "\"one_way\":true}]}",
@@ -436,7 +436,7 @@ static void sentences(void)
         {NETWORK "traffic=[{\"bytes_per_gpu\":1e9}]", "front_end_bytes_per_s"},
         {NETWORK "traffic=[{\"bytes_per_gpu\":1e9,\"links\":\"fabric\",\"to\":\"moon\"}]",
          "no vertex \"moon\""},
-        {NETWORK "jobs=[\"missing.json\"]", "is no file"},
+        {NETWORK "jobs=[\"missing.json\"]", "is not a file"},
         {NETWORK "topology=torus", "give the sizes"},
         {ALONE NETWORK "failed_links=[\"leaf0-spine0=0.5\"]", NETWORK "failed_links: fidelity \"analytic\""},
         {ALONE NETWORK "traffic=[{\"bytes_per_gpu\":1e9}]", NETWORK "traffic: fidelity \"analytic\""},

@@ -338,9 +338,9 @@ static void test_refused(void)
         {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"nodes\":0}}}", "whole number from 1"},
         {"{\"preset\":\"grop\"}", "did you mean \"grpo\"?"},
         {"{\"roles\":{\"actor\":{}}}", "workload.phases: missing"},
-        {"{\"phases\":[{\"kind\":\"train\",\"role\":\"actor\"}]}", "none of the roles"},
+        {"{\"phases\":[{\"kind\":\"train\",\"role\":\"actor\"}]}", "not one of the roles"},
         {"{\"preset\":\"grpo\",\"roles\":{\"reward\":{\"with\":\"judge\"}}}",
-         "\"judge\" is none of the roles"},
+         "\"judge\" is not one of the roles"},
         {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"nodse\":2}}}", "unknown key"},
         {"{\"preset\":\"grpo\",\"generation\":{\"answer_tokens\":{\"mean\":9000}}}",
          "longer than the context"},
@@ -355,7 +355,7 @@ static void test_refused(void)
         {"{\"preset\":\"grpo\",\"roles\":{\"actor\":{\"host_memory\":\"frseh\"}}}", "did you mean \"fresh\""},
         {"{\"preset\":\"grpo\",\"roles\":{\"actor\":{\"with\":\"rollout\"},\"rollout\":{\"with\":\"actor\"},"
          "\"reference\":{\"execution\":{\"framework\":\"nothing\"}}},\"generation\":{\"seconds\":1}}",
-         "none of the frameworks"},
+         "not one of the frameworks"},
         {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"execution\":{\"framework\":\"deepspeed\"}}}}",
          "\"deepspeed\" generates nothing"},
         {"{\"preset\":\"grpo\",\"roles\":{\"rollout\":{\"execution\":{\"framework\":{\"engine\":{\"memory_"
