@@ -202,14 +202,12 @@ static bool ask_train(const Asking *asking, const Spec *role, WorkloadPhase *pha
     return true;
 }
 
-/* Beside what forwards have returned: a layer at work, or one more copy of the logits for log-softmax. */
-static void keep_outputs(const Asking *asking, const Spec *spec, double tokens, WorkloadRole *own)
+/* A layer at work, or one more copy of the logits for log-softmax. */
+static void keep_outputs(const Spec *spec, double tokens, WorkloadRole *own)
 {
     const double logits = workload_logits_bytes(spec, tokens);
-    WorkloadPart *part = &asking->workload->part[own->part];
-    part->output_bytes += logits > 0 ? logits + workload_cache_bytes(spec, tokens) : 0;
-    own->scoring_bytes =
-        spec_context_bytes(spec) + part->output_bytes + fmax(logits, workload_layer_bytes(spec));
+    own->output_bytes = logits > 0 ? logits + workload_cache_bytes(spec, tokens) : 0;
+    own->scoring_bytes = spec_context_bytes(spec) + fmax(logits, workload_layer_bytes(spec));
     own->capacity_bytes = spec->cluster.accelerator.memory_bytes;
 }
 
@@ -226,7 +224,7 @@ static bool ask_forward(const Asking *asking, const Spec *role, WorkloadPhase *p
     set_rows(&rows, phase);
     own->resting_bytes = fmax(own->resting_bytes, workload_held_bytes(role));
     if (asking->asked->keeps_outputs)
-        keep_outputs(asking, spec, (double)rows.microbatches * rows.tokens, own);
+        keep_outputs(spec, (double)rows.microbatches * rows.tokens, own);
     if (own->role->offloaded && own->role->host_memory == SPEC_HOST_FRESH &&
         !trains(asking->asked, phase->phase->role))
         there_and_back(asking->workload, own, role, workload_held_bytes(role), phase);
@@ -274,33 +272,41 @@ static bool ask_sync(const Asking *asking, const Spec *role, WorkloadPhase *phas
     return true;
 }
 
+static bool computes(const SpecPhase *phase)
+{
+    return phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD;
+}
+
 /* What forwards and training take depends on their nodes and layout alone, and on who shares their GPUs: other splits may have
  * asked it. */
-static bool is_kept(const Asking *asking, const SpecPhase *phase)
+static const WorkloadKept *kept_of(const Asking *asking, const SpecPhase *phase)
 {
-    const bool computes = phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD;
-    return computes && asking->split != NULL && asking->split->kept != NULL && asking->split->kept->known &&
-           spec_role_host(asking->asked, phase->role) < 0;
+    return asking->split != NULL && asking->split->kept != NULL && computes(phase)
+               ? asking->split->kept[phase->role]
+               : NULL;
+}
+
+static bool take(const Asking *asking, const WorkloadKept *kept, WorkloadPhase *phase)
+{
+    WorkloadRole *own = &asking->workload->role[phase->phase->role];
+    const WorkloadRole before = *own;
+    *phase = kept->phase[phase - asking->workload->phase];
+    *own = kept->role;
+    own->role = before.role;
+    own->spec = before.spec;
+    own->part = before.part;
+    if (phase->phase->kind == SPEC_PHASE_TRAIN)
+        asking->workload->busiest_frac = kept->busiest_frac;
+    return role_spec(asking, phase->phase->role) != NULL;
 }
 
 static bool ask_phase(const Asking *asking, WorkloadPhase *phase)
 {
     const SpecPhase *asked = phase->phase;
+    const WorkloadKept *kept = kept_of(asking, asked);
     const Spec *role = NULL;
-    if (is_kept(asking, asked)) {
-        const WorkloadRole *kept = &asking->split->kept->role[asked->role];
-        WorkloadRole *own = &asking->workload->role[asked->role];
-        *phase = asking->split->kept->phase[phase - asking->workload->phase];
-        *own = (WorkloadRole){.role = own->role,
-                              .spec = own->spec,
-                              .part = own->part,
-                              .needed_bytes = kept->needed_bytes,
-                              .capacity_bytes = kept->capacity_bytes,
-                              .resting_bytes = kept->resting_bytes,
-                              .scoring_bytes = kept->scoring_bytes};
-        asking->workload->busiest_frac = asking->split->kept->busiest_frac;
-        return role_spec(asking, asked->role) != NULL;
-    }
+    if (kept != NULL)
+        return take(asking, kept, phase);
     if (asked->role >= 0) {
         phase->part = asking->workload->role[asked->role].part;
         role = role_spec(asking, asked->role);
@@ -389,25 +395,6 @@ static bool run_loop(const Asking *asking, bool check)
     return true;
 }
 
-/* What trains or generates has the GPU beside what the other roles there keep. Who generates sleeps while others work, and
- * keeps nothing then. */
-static void fill_memory(Workload *workload)
-{
-    const int roles = workload->spec->workload.role_count;
-    workload->fits = true;
-    for (int i = 0; i < roles; i++) {
-        WorkloadRole *role = &workload->role[i];
-        role->needed_bytes =
-            fmax(role->needed_bytes, role->scoring_bytes > 0 ? role->resting_bytes + role->scoring_bytes : 0);
-        for (int j = 0; j < roles && role->capacity_bytes > 0; j++) {
-            const WorkloadRole *other = &workload->role[j];
-            if (j != i && other->part == role->part && !other->role->offloaded)
-                role->needed_bytes += other->resting_bytes;
-        }
-        workload->fits = workload->fits && role->needed_bytes <= role->capacity_bytes;
-    }
-}
-
 static void fill_rates(const Asking *asking)
 {
     Workload *workload = asking->workload;
@@ -432,46 +419,18 @@ static void fill_rates(const Asking *asking)
     }
 }
 
-/* Batches that replicas cannot share cost nothing to find: they are most of what a search refuses. */
-static bool check_batches(const Asking *asking)
+static WorkloadPhase *next_phase(Workload *workload, const SpecPhase *asked)
 {
-    for (int i = 0; i < asking->asked->phase_count; i++) {
-        const SpecPhase *phase = &asking->asked->phase[i];
-        if (phase->kind != SPEC_PHASE_TRAIN)
-            continue;
-        g_autofree char *where = g_strdup_printf("workload.roles.%s", asking->asked->role[phase->role].name);
-        const Spec *role = role_spec(asking, phase->role);
-        if (role == NULL ||
-            !sequences_check_dealt(&asking->sequences, asking->asked, role, where, asking->error))
-            return false;
-    }
-    return true;
+    WorkloadPhase *phase = &workload->phase[workload->phase_count++];
+    *phase = (WorkloadPhase){.phase = asked, .part = -1, .other = -1, .tail_s = NAN};
+    return phase;
 }
 
-static bool ask_phases(const Asking *asking, WorkloadKept *kept)
-{
-    Workload *workload = asking->workload;
-    bool ok = kept == NULL || kept->known || check_batches(asking);
-    for (int i = 0; ok && i < asking->asked->phase_count; i++) {
-        WorkloadPhase *phase = &workload->phase[workload->phase_count++];
-        *phase = (WorkloadPhase){.phase = &asking->asked->phase[i], .part = -1, .other = -1, .tail_s = NAN};
-        ok = ask_phase(asking, phase);
-    }
-    if (kept == NULL || kept->known)
-        return ok;
-    memcpy(kept->phase, workload->phase, sizeof kept->phase);
-    memcpy(kept->role, workload->role, sizeof kept->role);
-    kept->busiest_frac = workload->busiest_frac;
-    kept->known = ok;
-    kept->refused = !ok;
-    return ok;
-}
-
-bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
-                  Workload *ret_workload, GError **error)
+static Asking asking_of(const Spec *spec, const SpecSource *source, const WorkloadSplit *split,
+                        OrrArena *arena, GError **error)
 {
     Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    Asking asking = {.split = ask->split,
+    Asking asking = {.split = split,
                      .asked = &spec->workload,
                      .source = source,
                      .arena = arena,
@@ -482,9 +441,40 @@ bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk 
     workload->staleness_steps = (int)fmin(LOOP_MOST_STALENESS, ceil(spec->workload.staleness_steps));
     sequences_of(&spec->workload, &asking.sequences);
     fill_parts(&asking);
-    if (!ask_phases(&asking, ask->split != NULL ? ask->split->kept : NULL) || !run_loop(&asking, ask->check))
+    return asking;
+}
+
+/* A batch that replicas cannot share costs nothing to find, and is most of what a search refuses: it is looked for first. */
+void workload_keep(const Spec *spec, const SpecSource *source, const WorkloadSplit *split, int role,
+                   OrrArena *arena, WorkloadKept *ret_kept, GError **error)
+{
+    const Asking asking = asking_of(spec, source, split, arena, error);
+    Workload *workload = asking.workload;
+    g_autofree char *where = g_strdup_printf("workload.roles.%s", spec->workload.role[role].name);
+    const Spec *own = role_spec(&asking, role);
+    bool ok = own != NULL && (!trains(asking.asked, role) ||
+                              sequences_check_dealt(&asking.sequences, asking.asked, own, where, error));
+    for (int i = 0; ok && i < spec->workload.phase_count; i++) {
+        WorkloadPhase *phase = next_phase(workload, &spec->workload.phase[i]);
+        if (computes(phase->phase) && phase->phase->role == role)
+            ok = ask_phase(&asking, phase);
+    }
+    *ret_kept =
+        (WorkloadKept){.refused = !ok, .role = workload->role[role], .busiest_frac = workload->busiest_frac};
+    memcpy(ret_kept->phase, workload->phase, sizeof ret_kept->phase);
+}
+
+bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
+                  Workload *ret_workload, GError **error)
+{
+    const Asking asking = asking_of(spec, source, ask->split, arena, error);
+    Workload *workload = asking.workload;
+    for (int i = 0; i < spec->workload.phase_count; i++)
+        if (!ask_phase(&asking, next_phase(workload, &spec->workload.phase[i])))
+            return false;
+    if (!run_loop(&asking, ask->check))
         return false;
-    fill_memory(workload);
+    workload_fill_memory(workload);
     fill_rates(&asking);
     *ret_workload = *workload;
     return !ask->check || workload_check(workload, error);

@@ -90,7 +90,7 @@ void purchase_write_json(const Purchase *purchase, const SpecSource *source, GSt
         orr_jw_int(&w, "train_gpus", row->split.train_gpus);
         orr_jw_int(&w, "rollout_gpus", row->split.rollout_gpus);
         orr_jw_int(&w, "rollout_tensor", row->split.tensor);
-        splits_write_layout(&row->split, &w);
+        splits_write_layout(purchase->spec, &row->split, &w);
         orr_jw_ps(&w, "step_s", row->split.step_ps);
         orr_jw_number(&w, "days", row->days);
         orr_jw_number(&w, "gpu_hours", row->gpu_hours);
@@ -111,7 +111,7 @@ static OrrTable *table_of(const Purchase *purchase)
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (int i = 0; i < purchase->row_count; i++) {
         const PurchaseRow *row = &purchase->row[i];
-        char layout[ORR_TEXT_SIZE];
+        g_autofree char *layout = splits_layout(purchase->spec, &row->split);
         g_autofree char *gpus = g_strdup_printf("%d", row->gpus),
                         *train = g_strdup_printf("%d", row->split.train_gpus),
                         *rollout = g_strdup_printf("%d", row->split.rollout_gpus),
@@ -120,8 +120,7 @@ static OrrTable *table_of(const Purchase *purchase)
                         *days = g_strdup_printf("%.4g", row->days),
                         *hours = g_strdup_printf("%.0f", row->gpu_hours),
                         *usd = row->usd > 0 ? g_strdup_printf("%.0f", row->usd) : g_strdup("");
-        const char *const cells[] = {
-            gpus, train, splits_layout(&row->split, layout), rollout, tensor, step, days, hours, usd};
+        const char *const cells[] = {gpus, train, layout, rollout, tensor, step, days, hours, usd};
         orr_table_row(table, cells);
     }
     return table;

@@ -1,6 +1,8 @@
 /* workload/roles.c - the roles of a loop as scenarios. See workload.h. */
 #include "workload/workload.h"
 
+#include <math.h>
+
 #include "base/error.h"
 
 int workload_generator(const SpecWorkload *workload)
@@ -49,4 +51,38 @@ bool workload_resize(const Spec *role, int nodes, Spec *ret_role, const char *na
     return (ret_role->parallel.data >= 1 && spec_gpus(ret_role) % layout == 0) ||
            orr_fail(error, ORR_ERROR_INPUT, "workload.roles.%s: %d GPUs do not divide by its layout of %d",
                     name, spec_gpus(ret_role), layout);
+}
+
+/* Each forward is beside what it and those before it have returned. */
+static void add_scoring(Workload *workload)
+{
+    double returned[LOOP_MOST_PARTS] = {0};
+    for (int k = 0; k < workload->phase_count; k++) {
+        const SpecPhase *phase = workload->phase[k].phase;
+        if (phase->kind != SPEC_PHASE_FORWARD)
+            continue;
+        WorkloadRole *role = &workload->role[phase->role];
+        returned[role->part] += role->output_bytes;
+        if (role->scoring_bytes > 0)
+            role->needed_bytes =
+                fmax(role->needed_bytes, role->resting_bytes + role->scoring_bytes + returned[role->part]);
+    }
+}
+
+/* What trains or generates has the GPU beside what the other roles there keep. Who generates sleeps while others work, and
+ * keeps nothing then. */
+void workload_fill_memory(Workload *workload)
+{
+    const int roles = workload->spec->workload.role_count;
+    workload->fits = true;
+    add_scoring(workload);
+    for (int i = 0; i < roles; i++) {
+        WorkloadRole *role = &workload->role[i];
+        for (int j = 0; j < roles && role->capacity_bytes > 0; j++) {
+            const WorkloadRole *other = &workload->role[j];
+            if (j != i && other->part == role->part && !other->role->offloaded)
+                role->needed_bytes += other->resting_bytes;
+        }
+        workload->fits = workload->fits && role->needed_bytes <= role->capacity_bytes;
+    }
 }

@@ -9,7 +9,7 @@
 #include "costmodel/flops.h"
 #include "sim/picoseconds.h"
 #include "workload/costs.h"
-#include "workload/rollout.h"
+#include "workload/split_layouts.h"
 
 /* FLOPs of the phases that do not generate, on the scenario's own GPUs. */
 static double least_flops(const Spec *spec, const Spec *const *roles)
@@ -32,61 +32,23 @@ static int by_bound(const void *a, const void *b)
     const SplitRow *x = a, *y = b;
     if (x->bound_ps != y->bound_ps)
         return x->bound_ps < y->bound_ps ? -1 : 1;
-    return x->nodes != y->nodes     ? x->nodes - y->nodes
-           : x->tensor != y->tensor ? x->tensor - y->tensor
-                                    : x->layout - y->layout;
-}
-
-/* Each degree of tensor ranks where answers are written is loaded once, and so is each layout of those that have the
- * scenario's: what a layout leaves open follows from it. */
-typedef struct Degree {
-    int tensor;
-    const Spec *role;       /* NULL: the layout cannot be */
-    RolloutAnswer *answers; /* [nodes], by those of its own, 0: all; 0 s: no room */
-} Degree;
-
-typedef struct Layout {
-    SpecRanks ranks;
-    const Spec *const *roles; /* NULL: the layout cannot be */
-    WorkloadKept **kept;      /* [2 nodes]: on so many nodes, apart and colocated; NULL: not asked */
-} Layout;
-
-enum { MOST_DEGREES = 16, MOST_LAYOUTS = 128, MOST_CONTEXT = 8 };
-
-typedef struct Search {
-    const Spec *spec;
-    const SpecSource *source;
-    int nodes, generator;
-    Sequences sequences;
-    double flops; /* of the phases that do not generate */
-    Degree degree[MOST_DEGREES];
-    int degree_count;
-    Layout layout[MOST_LAYOUTS];
-    int layout_count;
-    OrrArena *arena; /* of the roles */
-    GError **first;  /* why the first split is refused */
-} Search;
-
-static GError **unless_known(GError **first)
-{
-    return *first == NULL ? first : NULL;
+    return x->nodes != y->nodes ? x->nodes - y->nodes : x->tensor - y->tensor;
 }
 
 /* --- layouts --- */
 
-static void load_degree(Search *search, const Spec *role, int tensor)
+static void load_degree(SplitSearch *search, const Spec *role, int tensor)
 {
-    Degree *degree = &search->degree[search->degree_count++];
+    SplitDegree *degree = &search->degree[search->degree_count++];
     degree->tensor = tensor;
-    degree->role =
-        role->parallel.tensor == tensor
-            ? role
-            : workload_load_role(search->spec, search->source, search->generator,
-                                 (SpecRanks){.tensor = tensor}, search->arena, unless_known(search->first));
+    degree->role = role->parallel.tensor == tensor
+                       ? role
+                       : workload_load_role(search->spec, search->source, search->generator,
+                                            (SpecRanks){.tensor = tensor}, search->arena, splits_why(search));
 }
 
 /* Powers of two within a node, and the scenario's own degree where that is none. */
-static void load_degrees(Search *search, const Spec *role)
+static void load_degrees(SplitSearch *search, const Spec *role)
 {
     bool own = false;
     for (int tensor = 1; tensor <= role->cluster.gpus_per_node && search->degree_count + 1 < MOST_DEGREES;
@@ -100,38 +62,57 @@ static void load_degrees(Search *search, const Spec *role)
         load_degree(search, role, role->parallel.tensor);
 }
 
-/* On the whole machine, as its parts are dealt later. */
-static void load_layout(Search *search, SpecRanks ranks)
+/* On the whole machine, as its parts are dealt later. The scenario's own layout also holds roles with one of their own. */
+static void load_layout(SplitSearch *search, SpecRanks ranks)
 {
+    const SpecWorkload *workload = &search->spec->workload;
     Spec *whole = ORR_ARENA_NEW(search->arena, Spec, 1);
-    Layout *layout = &search->layout[search->layout_count++];
+    SplitLayout *layout = &search->layout[search->layout_count++];
     *whole = *search->spec;
     whole->cluster.nodes = search->nodes;
     layout->ranks = ranks;
-    layout->roles = (const Spec *const *)workload_roles(whole, search->source, ranks, search->arena,
-                                                        unless_known(search->first));
+    for (int i = 0; i < search->computing_count; i++) {
+        const int row = search->computing[i];
+        const bool own = spec_role_has_layout(&workload->role[row]);
+        if (!own || search->layout_count == 1)
+            layout->roles[row] = workload_load_role(whole, search->source, row, own ? (SpecRanks){0} : ranks,
+                                                    search->arena, splits_why(search));
+    }
 }
 
-/* Whether a role of the scenario's nodes computes in the scenario's layout: then that layout is free. */
-static bool has_free_layout(const SpecWorkload *workload)
+static bool computes(const SpecWorkload *workload, int role)
 {
+    if (role == workload_generator(workload))
+        return false;
     for (int i = 0; i < workload->phase_count; i++) {
         const SpecPhase *phase = &workload->phase[i];
-        if ((phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD) &&
-            spec_role_host(workload, phase->role) < 0 && !spec_role_has_layout(&workload->role[phase->role]))
-            return true;
+        if (phase->role == role && (phase->kind == SPEC_PHASE_TRAIN || phase->kind == SPEC_PHASE_FORWARD))
+            return spec_role_host(workload, role) < 0;
     }
     return false;
 }
 
+/* Whether a role that computes has the scenario's layout: then that layout is free. */
+static bool has_free_layout(SplitSearch *search)
+{
+    bool is_free = false;
+    for (int i = 0; i < search->spec->workload.role_count; i++)
+        if (computes(&search->spec->workload, i)) {
+            search->computing[search->computing_count++] = i;
+            is_free |= !spec_role_has_layout(&search->spec->workload.role[i]);
+        }
+    return is_free;
+}
+
 /* The scenario's own layout first, then powers of two: tensor within a node, pipeline no deeper than the model. */
-static void load_layouts(Search *search)
+static void load_layouts(SplitSearch *search)
 {
     const Spec *spec = search->spec;
     const SpecParallel *own = &spec->parallel;
     const int gpus = search->nodes * spec->cluster.gpus_per_node;
+    const bool is_free = has_free_layout(search);
     load_layout(search, (SpecRanks){own->tensor, own->pipeline, own->context});
-    if (!has_free_layout(&spec->workload))
+    if (!is_free)
         return;
     for (int tensor = 1; tensor <= spec->cluster.gpus_per_node; tensor *= 2)
         for (int pipeline = 1; pipeline <= spec->model.layers; pipeline *= 2)
@@ -147,7 +128,7 @@ static void load_layouts(Search *search)
 /* --- splits --- */
 
 /* What answers take there; NULL: there is no room for one. */
-static const RolloutAnswer *answer_of(const Search *search, const Degree *degree, int apart)
+static const RolloutAnswer *answer_of(const SplitSearch *search, const SplitDegree *degree, int apart)
 {
     if (degree->role == NULL)
         return NULL;
@@ -156,47 +137,41 @@ static const RolloutAnswer *answer_of(const Search *search, const Degree *degree
         const SpecWorkload *workload = &search->spec->workload;
         g_autofree Spec *role = g_new(Spec, 1);
         if (!workload_resize(degree->role, apart > 0 ? apart : search->nodes, role,
-                             workload->role[search->generator].name, unless_known(search->first)))
+                             workload->role[search->generator].name, splits_why(search)))
             return NULL;
         const bool streams = workload->in_flight && workload->staleness_steps > 0;
-        if (!rollout_ask(role, workload, &search->sequences, streams, answer, unless_known(search->first)))
+        if (!rollout_ask(role, workload, &search->sequences, streams, answer, splits_why(search)))
             return NULL;
     }
     return answer;
 }
 
-static void add_row(const Search *search, int degree, int layout, int apart, Splits *splits, GArray *rows)
+static void add_row(const SplitSearch *search, int degree, int apart, Splits *splits, GArray *rows)
 {
     const Spec *spec = search->spec;
     SplitRow row = {.nodes = splits->nodes - apart,
                     .apart = apart,
                     .tensor = search->degree[degree].tensor,
-                    .train = search->layout[layout].ranks,
-                    .degree = degree,
-                    .layout = layout};
+                    .degree = degree};
     splits->space++;
-    const RolloutAnswer *answer =
-        search->layout[layout].roles != NULL ? answer_of(search, &search->degree[degree], apart) : NULL;
+    const RolloutAnswer *answer = answer_of(search, &search->degree[degree], apart);
     if (answer == NULL) {
         splits->refused++;
         return;
     }
     const double gpus = (double)row.nodes * spec->cluster.gpus_per_node;
-    const int64_t generation_ps = sim_ps(answer->seconds),
-                  training_ps = sim_ps(search->flops / (gpus * cost_peak_flops_per_s(spec)));
-    const bool ahead = apart > 0 && spec->workload.staleness_steps > 0;
-    row.bound_ps = ahead ? MAX(generation_ps, training_ps) : sim_sum(generation_ps, training_ps);
+    row.bound_ps =
+        splits_bound_ps(search, &row, sim_ps(search->flops / (gpus * cost_peak_flops_per_s(spec))));
     g_array_append_val(rows, row);
 }
 
 /* Every split with its bound; those with no room for an answer are left out. */
-static GArray *all_splits(const Search *search, Splits *splits)
+static GArray *all_splits(const SplitSearch *search, Splits *splits)
 {
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(SplitRow));
     for (int apart = 0; apart < splits->nodes; apart++)
         for (int degree = 0; degree < search->degree_count; degree++)
-            for (int layout = 0; layout < search->layout_count; layout++)
-                add_row(search, degree, layout, apart, splits, rows);
+            add_row(search, degree, apart, splits, rows);
     qsort(rows->data, rows->len, sizeof(SplitRow), by_bound);
     return rows;
 }
@@ -214,57 +189,24 @@ static void keep(Splits *splits, int top, const SplitRow *row)
     splits->row_count = MIN(top, splits->row_count + 1);
 }
 
-static WorkloadKept *kept_of(const Search *search, const SplitRow *row)
-{
-    WorkloadKept **kept = &search->layout[row->layout].kept[2 * (row->nodes - 1) + (row->apart == 0)];
-    if (*kept == NULL)
-        *kept = g_new0(WorkloadKept, 1);
-    return *kept;
-}
-
-/* False: this split is refused, as one whose layout does not divide its GPUs. */
-static bool ask_split(const Search *search, OrrArena *arena, SplitRow *row)
-{
-    const Spec *spec = search->spec;
-    const Degree *degree = &search->degree[row->degree];
-    const Spec *roles[SPEC_MOST_ROLES];
-    memcpy(roles, search->layout[row->layout].roles, (size_t)spec->workload.role_count * sizeof *roles);
-    roles[search->generator] = degree->role;
-    const WorkloadSplit split = {.roles = roles,
-                                 .nodes = row->nodes,
-                                 .apart = row->apart,
-                                 .answer = &degree->answers[row->apart],
-                                 .kept = kept_of(search, row)};
-    const WorkloadAsk ask = {.split = &split};
-    Workload *workload = ORR_ARENA_NEW(arena, Workload, 1);
-    if (split.kept->refused ||
-        !workload_ask(spec, search->source, &ask, arena, workload, unless_known(search->first)) ||
-        !workload->fits)
-        return false;
-    row->step_ps = workload->step_ps;
-    row->tokens_per_s = workload->tokens_per_s;
-    row->tokens_per_s_per_gpu = workload->tokens_per_s_per_gpu;
-    row->bound_by = workload_bound_word(workload);
-    row->train_gpus = row->nodes * spec->cluster.gpus_per_node;
-    row->rollout_gpus = row->apart > 0 ? row->apart * spec->cluster.gpus_per_node : row->train_gpus;
-    return true;
-}
-
-static void ask_all(const Search *search, int top, Splits *splits)
+static void ask_all(const SplitSearch *search, int top, Splits *splits)
 {
     OrrArena *arena = orr_arena_new();
     GArray *rows = all_splits(search, splits);
     for (guint i = 0; i < rows->len; i++) {
         SplitRow *row = &g_array_index(rows, SplitRow, i);
         if (splits->row_count == top && row->bound_ps >= splits->row[top - 1].step_ps) {
-            splits->pruned = (int)(rows->len - i);
+            splits->pruned += (int)(rows->len - i);
             break;
         }
-        if (ask_split(search, arena, row)) {
+        bool cut = false;
+        if (splits_ask_layouts(search, splits->row_count == top ? splits->row[top - 1].step_ps : INT64_MAX,
+                               arena, row, &cut)) {
             splits->asked++;
             keep(splits, top, row);
         } else {
-            splits->refused++;
+            splits->pruned += cut;
+            splits->refused += !cut;
         }
         orr_arena_clear(arena);
     }
@@ -272,24 +214,25 @@ static void ask_all(const Search *search, int top, Splits *splits)
     orr_arena_free(arena);
 }
 
-static void search_free(Search *search)
+static void search_free(SplitSearch *search)
 {
     for (int i = 0; i < search->degree_count; i++)
         g_free(search->degree[i].answers);
-    for (int i = 0; i < search->layout_count; i++) {
+    for (int i = 0; i < search->computing_count; i++) {
+        SplitChoices *choices = search->choices[search->computing[i]];
         for (int k = 0; k < 2 * search->nodes; k++)
-            g_free(search->layout[i].kept[k]);
-        g_free(search->layout[i].kept);
+            g_free(choices[k].choice);
+        g_free(choices);
     }
     orr_arena_free(search->arena);
     g_free(search);
 }
 
 /* NULL with an error: the scenario's own layout cannot be. */
-static Search *search_new(const Spec *spec, const SpecSource *source, int nodes, GError **first,
-                          GError **error)
+static SplitSearch *search_new(const Spec *spec, const SpecSource *source, int nodes, GError **first,
+                               GError **error)
 {
-    Search *search = g_new0(Search, 1);
+    SplitSearch *search = g_new0(SplitSearch, 1);
     search->spec = spec;
     search->source = source;
     search->nodes = nodes;
@@ -303,13 +246,14 @@ static Search *search_new(const Spec *spec, const SpecSource *source, int nodes,
         search_free(search);
         return NULL;
     }
+    search->roles = roles;
     search->flops = least_flops(spec, roles);
     load_degrees(search, roles[search->generator]);
     load_layouts(search);
     for (int i = 0; i < search->degree_count; i++)
         search->degree[i].answers = g_new0(RolloutAnswer, (gsize)nodes);
-    for (int i = 0; i < search->layout_count; i++)
-        search->layout[i].kept = g_new0(WorkloadKept *, 2 * (gsize)nodes);
+    for (int i = 0; i < search->computing_count; i++)
+        search->choices[search->computing[i]] = g_new0(SplitChoices, 2 * (gsize)nodes);
     return search;
 }
 
@@ -332,10 +276,13 @@ bool splits_search_on(const Spec *spec, const SpecSource *source, int nodes, int
         return orr_fail(error, ORR_ERROR_INPUT,
                         "workload.phases: none of kind \"generate\", so there is nothing to split");
     GError *first = NULL;
-    Search *search = search_new(spec, source, nodes, &first, error);
+    SplitSearch *search = search_new(spec, source, nodes, &first, error);
     if (search == NULL)
         return false;
-    Splits splits = {.spec = spec, .nodes = nodes, .gpus = nodes * spec->cluster.gpus_per_node};
+    Splits splits = {.spec = spec,
+                     .nodes = nodes,
+                     .gpus = nodes * spec->cluster.gpus_per_node,
+                     .layouts = search->layout_count};
     ask_all(search, CLAMP(top, 1, SPLIT_MOST_ROWS), &splits);
     if (first != NULL)
         g_strlcpy(splits.why, first->message, sizeof splits.why);

@@ -10,18 +10,43 @@ static const char *placement(const SplitRow *row)
     return row->apart > 0 ? "apart" : "colocated";
 }
 
-char *splits_layout(const SplitRow *row, char text[ORR_TEXT_SIZE])
+static bool same_layout(const SpecRanks *a, const SpecRanks *b)
 {
-    g_snprintf(text, ORR_TEXT_SIZE, "t%d p%d c%d", row->train.tensor, row->train.pipeline,
-               row->train.context);
-    return text;
+    return a->tensor == b->tensor && a->pipeline == b->pipeline && a->context == b->context;
 }
 
-void splits_write_layout(const SplitRow *row, OrrJsonWriter *w)
+char *splits_layout(const Spec *spec, const SplitRow *row)
 {
-    orr_jw_int(w, "train_tensor", row->train.tensor);
-    orr_jw_int(w, "train_pipeline", row->train.pipeline);
-    orr_jw_int(w, "train_context", row->train.context);
+    GString *each = g_string_new(NULL);
+    const SpecRanks *first = NULL;
+    bool same = true;
+    for (int i = 0; i < spec->workload.role_count; i++) {
+        const SpecRanks *own = &row->train[i];
+        if (own->tensor == 0)
+            continue;
+        g_string_append_printf(each, "%s%s t%d p%d c%d", first != NULL ? ", " : "",
+                               spec->workload.role[i].name, own->tensor, own->pipeline, own->context);
+        same = same && (first == NULL || same_layout(first, own));
+        first = own;
+    }
+    if (same && first != NULL)
+        g_string_printf(each, "t%d p%d c%d", first->tensor, first->pipeline, first->context);
+    return g_string_free(each, FALSE);
+}
+
+void splits_write_layout(const Spec *spec, const SplitRow *row, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "train_layouts", '{');
+    for (int i = 0; i < spec->workload.role_count; i++) {
+        if (row->train[i].tensor == 0)
+            continue;
+        orr_jw_begin(w, spec->workload.role[i].name, '{');
+        orr_jw_int(w, "tensor", row->train[i].tensor);
+        orr_jw_int(w, "pipeline", row->train[i].pipeline);
+        orr_jw_int(w, "context", row->train[i].context);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, '}');
 }
 
 void splits_write_json(const Splits *splits, const SpecSource *source, GString *out)
@@ -30,6 +55,7 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
     workload_begin_json(&w, splits->spec, source, out);
     orr_jw_int(&w, "gpus", splits->gpus);
     orr_jw_int(&w, "space", splits->space);
+    orr_jw_int(&w, "layouts", splits->layouts);
     orr_jw_int(&w, "evaluated", splits->asked);
     orr_jw_int(&w, "refused", splits->refused);
     if (splits->why[0] != '\0')
@@ -44,7 +70,7 @@ void splits_write_json(const Splits *splits, const SpecSource *source, GString *
         orr_jw_int(&w, "train_gpus", row->train_gpus);
         orr_jw_int(&w, "rollout_gpus", row->rollout_gpus);
         orr_jw_int(&w, "rollout_tensor", row->tensor);
-        splits_write_layout(row, &w);
+        splits_write_layout(splits->spec, row, &w);
         orr_jw_ps(&w, "step_s", row->step_ps);
         orr_jw_ps(&w, "bound_s", row->bound_ps);
         orr_jw_number(&w, "tokens_per_s", row->tokens_per_s);
@@ -68,8 +94,8 @@ OrrTable *splits_table(const Splits *splits, bool plain)
     for (int i = 0; i < splits->row_count; i++) {
         const SplitRow *row = &splits->row[i];
         char step[ORR_TEXT_SIZE], train[ORR_TEXT_SIZE], rollout[ORR_TEXT_SIZE], tensor[ORR_TEXT_SIZE],
-            rate[ORR_TEXT_SIZE], layout[ORR_TEXT_SIZE];
-        splits_layout(row, layout);
+            rate[ORR_TEXT_SIZE];
+        g_autofree char *layout = splits_layout(splits->spec, row);
         g_snprintf(train, sizeof train, "%d", row->train_gpus);
         g_snprintf(rollout, sizeof rollout, "%d", row->rollout_gpus);
         g_snprintf(tensor, sizeof tensor, "%d", row->tensor);
@@ -90,9 +116,10 @@ void splits_write_text(const Splits *splits, GString *out)
     char gpus[ORR_TEXT_SIZE];
     g_string_append_printf(
         out,
-        "%d ways to deal %s to training and generation: %d asked, %d left out by a bound, %d "
-        "refused; the best are proved.\n",
-        splits->space, report_page_gpus(gpus, splits->gpus), splits->asked, splits->pruned, splits->refused);
+        "%d ways to deal %s to training and generation, roles in up to %d layouts: %d asked, %d left out "
+        "by a bound, %d refused; the best are proved.\n",
+        splits->space, report_page_gpus(gpus, splits->gpus), splits->layouts, splits->asked, splits->pruned,
+        splits->refused);
     if (splits->why[0] != '\0')
         report_page_say(out, 0, "The first refused: %s.", splits->why);
     g_string_append_c(out, '\n');

@@ -18,8 +18,7 @@ typedef struct WorkloadPart { /* GPUs that roles share */
     const char *name;         /* the roles, "actor, reference" */
     int host;                 /* row of the role whose nodes they are; -1: the scenario's */
     int nodes, gpus;
-    int64_t busy_ps;     /* of a step */
-    double output_bytes; /* of a GPU: what its forwards have returned so far and is kept */
+    int64_t busy_ps; /* of a step */
 } WorkloadPart;
 
 typedef struct WorkloadRole {
@@ -28,7 +27,8 @@ typedef struct WorkloadRole {
     int part;
     double needed_bytes, capacity_bytes; /* of a GPU, while it works; 0: not known */
     double resting_bytes;                /* of a GPU, while others work there */
-    double scoring_bytes;                /* of a GPU, beside that while its forward runs; 0: not known */
+    double output_bytes;  /* of a GPU, that its forward returns and that stay until all are over */
+    double scoring_bytes; /* of a GPU, beside these and what rests; 0: not known */
 } WorkloadRole;
 
 typedef struct WorkloadPhase {
@@ -62,11 +62,11 @@ typedef struct Workload {
     double days, usd, gpu_hours; /* of workload.steps; 0: not given */
 } Workload;
 
-/* Phases and memory as a split has asked them, before its loop was run. */
+/* What a role's forwards and training take on some nodes in some layout. */
 typedef struct WorkloadKept {
-    bool known, refused; /* refused: a phase that computes cannot run */
+    bool refused; /* one of them cannot run */
     WorkloadPhase phase[SPEC_MOST_PHASES];
-    WorkloadRole role[SPEC_MOST_ROLES];
+    WorkloadRole role;
     double busiest_frac;
 } WorkloadKept;
 
@@ -76,7 +76,7 @@ typedef struct WorkloadSplit {
     int nodes;                          /* of the scenario's part */
     int apart;                          /* of the role that generates; 0: it shares the scenario's */
     const struct RolloutAnswer *answer; /* of the role that generates, where it is known; may be NULL */
-    WorkloadKept *kept; /* of splits with the same layouts and nodes of the scenario's part; may be NULL */
+    const WorkloadKept *const *kept; /* [role_count] what is known of roles: workload_keep(); may be NULL */
 } WorkloadSplit;
 
 typedef struct WorkloadAsk {
@@ -92,11 +92,17 @@ const Spec **workload_roles(const Spec *spec, const SpecSource *source, SpecRank
                             GError **error);
 /* A role on so many nodes, with as many replicas as they hold; false with an error where its layout does not divide them. */
 bool workload_resize(const Spec *role, int nodes, Spec *ret_role, const char *name, GError **error);
+/* What each role needs of a GPU beside what the others keep there, and whether all of it fits. */
+void workload_fill_memory(Workload *workload);
 /* Row of the role that generates; -1: none does. */
 int workload_generator(const SpecWorkload *workload);
 /* `spec` with spec->workload.given and complete, and what it was loaded with. Results live in `arena`. */
 bool workload_ask(const Spec *spec, const SpecSource *source, const WorkloadAsk *ask, OrrArena *arena,
                   Workload *ret_workload, GError **error);
+
+/* The phases of `role` that forward and train, of this split alone; *ret_kept says whether they can run, *error why not. */
+void workload_keep(const Spec *spec, const SpecSource *source, const WorkloadSplit *split, int role,
+                   OrrArena *arena, WorkloadKept *ret_kept, GError **error);
 
 /* Its phases as loop.h takes them; how many. */
 int workload_loop_phases(const Workload *workload, LoopPhase phases[LOOP_MOST_PHASES]);

@@ -49,14 +49,24 @@ static void unload(Loaded *loaded)
     g_free(loaded->spec);
 }
 
-/* INT64_MAX: it cannot run. */
-static int64_t asked_ps(const char *experts, int nodes, const SplitRow *row, int staleness)
+static char *layout_text(SpecRanks ranks)
 {
-    g_autofree char *own = row->apart > 0 ? g_strdup_printf(",\"nodes\":%d", row->apart) : g_strdup(""),
-                    *text =
-                        g_strdup_printf(SCENARIO, experts, nodes - row->apart, row->train.tensor,
-                                        row->train.pipeline, row->train.context, staleness, row->tensor, own);
-    Spec *spec = g_new0(Spec, 1);
+    return g_strdup_printf("{\"parallel\":{\"tensor\":%d,\"pipeline\":%d,\"context\":%d}}", ranks.tensor,
+                           ranks.pipeline, ranks.context);
+}
+
+/* INT64_MAX: it cannot run. */
+static int64_t asked_ps(const char *experts, int nodes, const SplitRow *row, const Spec *spec, int staleness)
+{
+    const int actor = spec_role_index(&spec->workload, "actor"),
+              reference = spec_role_index(&spec->workload, "reference");
+    g_autofree char *one = layout_text(row->train[actor]), *other = layout_text(row->train[reference]),
+                    *nodes_own = row->apart > 0 ? g_strdup_printf(",\"nodes\":%d", row->apart) : g_strdup(""),
+                    *own = g_strdup_printf("%s},\"actor\":%s,\"reference\":%.*s", nodes_own, one,
+                                           (int)strlen(other) - 1, other);
+    g_autofree char *text =
+        g_strdup_printf(SCENARIO, experts, nodes - row->apart, 1, 1, 1, staleness, row->tensor, own);
+    Spec *asked = g_new0(Spec, 1);
     SpecSource source = {0};
     GError *error = NULL;
     OrrArena *arena = orr_arena_new();
@@ -64,64 +74,78 @@ static int64_t asked_ps(const char *experts, int nodes, const SplitRow *row, int
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "split", &error);
     g_assert_no_error(error);
     const WorkloadAsk ask = {.check = true};
-    const bool ok = spec_load_json(orr_json_root(doc), "split", NULL, false, spec, &source, &error) &&
-                    workload_ask(spec, &source, &ask, arena, workload, &error);
+    const bool ok = spec_load_json(orr_json_root(doc), "split", NULL, false, asked, &source, &error) &&
+                    workload_ask(asked, &source, &ask, arena, workload, &error);
     const int64_t ps = ok && workload->fits ? workload->step_ps : G_MAXINT64;
     g_clear_error(&error);
     orr_json_free(doc);
     orr_arena_free(arena);
     spec_source_clear(&source);
-    g_free(spec);
+    g_free(asked);
     return ps;
 }
 
-/* Every layout of those that train, every degree of those that write, on every part of the nodes. */
-static int64_t best_of_all(const char *experts, int nodes, int staleness, int *ret_space)
+/* Layouts of `most` ranks at most. */
+static int all_layouts(int most, SpecRanks *ranks)
 {
-    int64_t best_ps = G_MAXINT64;
-    *ret_space = 0;
-    for (int layout = 0; layout < 4 * 4 * 4; layout++)
-        for (int apart = 0; apart < nodes; apart++)
-            for (int tensor = 1; tensor <= 8; tensor *= 2) {
-                const SplitRow row = {.apart = apart,
-                                      .tensor = tensor,
-                                      .train = {1 << layout % 4, 1 << layout / 4 % 4, 1 << layout / 16}};
-                if (row.train.tensor * row.train.pipeline * row.train.context > 8 * nodes)
-                    continue;
-                ++*ret_space;
-                best_ps = MIN(best_ps, asked_ps(experts, nodes, &row, staleness));
-            }
-    return best_ps;
+    int count = 0;
+    for (int t = 1; t <= 8; t *= 2)
+        for (int p = 1; p <= 8; p *= 2)
+            for (int c = 1; c <= 8; c *= 2)
+                if (t * p * c <= most)
+                    ranks[count++] = (SpecRanks){t, p, c};
+    return count;
 }
 
-static void check_all(const char *experts, int nodes, int staleness)
+/* Every layout of the one role with every layout of the other and every degree of those that write, on every part of the
+ * nodes: the search finds the best, and its rows are what a run of them says. */
+static void check_all(const char *experts, int nodes, int staleness, const char *own)
 {
-    Loaded loaded = load_model(experts, nodes, OWN, staleness, 1, "");
+    Loaded loaded = load_model(experts, nodes, OWN, staleness, 1, own);
+    const int actor = spec_role_index(&loaded.spec->workload, "actor"),
+              reference = spec_role_index(&loaded.spec->workload, "reference");
+    SpecRanks ranks[64];
+    const int layouts = all_layouts(8 * nodes, ranks), others = own[0] != '\0' ? 1 : layouts,
+              stride = others > 1 ? 7 : 1; /* pairs of layouts are many: each seventh */
     Splits splits;
     GError *error = NULL;
-    int space = 0;
+    int64_t best_ps = G_MAXINT64;
     splits_search(loaded.spec, &loaded.source, 3, &splits, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(splits.row[0].step_ps, ==, best_of_all(experts, nodes, staleness, &space));
+    for (int apart = 0; apart < nodes; apart++)
+        for (int tensor = 1; tensor <= 8; tensor *= 2)
+            for (int i = 0; i < layouts * others; i += stride) {
+                SplitRow row = {.apart = apart, .tensor = tensor};
+                row.train[actor] = ranks[i / others];
+                row.train[reference] = own[0] != '\0' ? (SpecRanks){1, 1, 1} : ranks[i % others];
+                best_ps = MIN(best_ps, asked_ps(experts, nodes, &row, loaded.spec, staleness));
+            }
+    g_assert_cmpint(splits.row[0].step_ps, <=, best_ps);
+    if (stride == 1)
+        g_assert_cmpint(splits.row[0].step_ps, ==, best_ps);
     g_assert_cmpint(splits.asked + splits.pruned + splits.refused, ==, splits.space);
-    g_assert_cmpint(splits.space, ==, space);
+    g_assert_cmpint(splits.space, ==, 4 * nodes);
+    g_assert_cmpint(splits.layouts, ==, layouts);
     for (int i = 0; i < splits.row_count; i++) {
         g_assert_cmpint(splits.row[i].bound_ps, <=, splits.row[i].step_ps);
-        g_assert_cmpint(splits.row[i].step_ps, ==, asked_ps(experts, nodes, &splits.row[i], staleness));
+        g_assert_cmpint(splits.row[i].step_ps, ==,
+                        asked_ps(experts, nodes, &splits.row[i], loaded.spec, staleness));
     }
     unload(&loaded);
 }
 
 static void test_best(void)
 {
-    check_all("", 2, 0);
-    check_all("", 2, 1);
+    static const char fixed[] = "},\"reference\":{\"parallel\":{\"tensor\":1}";
+    check_all("", 1, 0, "");
+    check_all("", 2, 0, fixed);
+    check_all("", 2, 1, fixed);
 }
 
 /* What a layout leaves open, as the slices of experts, follows from the degree that is tried. */
 static void test_experts(void)
 {
-    check_all(EXPERTS, 2, 0);
+    check_all(EXPERTS, 1, 0, "");
 }
 
 /* A degree over nodes is tried where it is the scenario's own. */
@@ -180,11 +204,11 @@ static void test_small_batch(void)
     g_assert_no_error(error);
     g_assert_cmpint(splits.row_count, >, 0);
     g_assert_cmpint(splits.refused, >, 0);
-    for (int i = 0; i < splits.row_count; i++)
-        g_assert_cmpint(
-            32 % (splits.row[i].train_gpus /
-                  (splits.row[i].train.tensor * splits.row[i].train.pipeline * splits.row[i].train.context)),
-            ==, 0);
+    for (int i = 0; i < splits.row_count; i++) {
+        const SpecRanks *actor = &splits.row[i].train[spec_role_index(&loaded.spec->workload, "actor")];
+        g_assert_cmpint(32 % (splits.row[i].train_gpus / (actor->tensor * actor->pipeline * actor->context)),
+                        ==, 0);
+    }
     unload(&loaded);
     loaded.spec = g_new0(Spec, 1);
     g_assert_true(
