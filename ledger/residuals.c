@@ -55,7 +55,7 @@ const char *ledger_class_name(LedgerClass kind)
 
 LedgerResiduals *ledger_residuals_new(void)
 {
-    LedgerResiduals *residuals = g_new0(LedgerResiduals, 1);
+    LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
     residuals->holders = 1;
     residuals->sources = g_ptr_array_new_with_free_func(g_free);
     residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
@@ -73,7 +73,6 @@ void ledger_residuals_free(LedgerResiduals *residuals)
     g_array_unref(residuals->rows);
     g_array_unref(residuals->memory);
     g_string_chunk_free(residuals->text);
-    g_free(residuals->file);
     g_hash_table_destroy(residuals->judging);
     g_free(residuals);
 }
@@ -158,6 +157,9 @@ static void write_row(const LedgerResiduals *residuals, const LedgerResidual *ro
     orr_jw_end(&w, ']');
 }
 
+/* Of a fourth decimal: so little above a whole one is the rounding of a product, as of a number that was read. */
+#define ROUNDED 1e-6
+
 static void write_memory_row(const LedgerResiduals *residuals, const LedgerMemoryResidual *row, GString *out)
 {
     OrrJsonWriter w;
@@ -168,7 +170,7 @@ static void write_memory_row(const LedgerResiduals *residuals, const LedgerMemor
     orr_jw_text(&w, NULL, row->accelerator);
     orr_jw_text(&w, NULL, row->framework);
     orr_jw_text(&w, NULL, row->kind);
-    write_short(&w, ceil(row->beyond_frac * 1e4) * 1e-4); /* what it took, or a little more */
+    write_short(&w, ceil(row->beyond_frac * 1e4 - ROUNDED) * 1e-4); /* what it took, or a little more */
     orr_jw_end(&w, ']');
 }
 
@@ -245,10 +247,7 @@ static bool take_time(const Cell *cells, LedgerResiduals *residuals, const char 
                                 .sequence_length = (int)sequence,
                                 .parameters = cells[PARAMETERS].number,
                                 .log_ratio = cells[RATIO].number};
-    if (residuals->file != NULL)
-        g_array_append_val(residuals->rows, row);
-    else
-        ledger_residuals_add(residuals, &row);
+    ledger_residuals_add(residuals, &row);
     return true;
 }
 
@@ -261,10 +260,7 @@ static bool take_memory(const Cell *cells, LedgerResiduals *residuals, const cha
                                       .framework = cells[MEMORY_FRAMEWORK].text,
                                       .kind = cells[MEMORY_KIND].text,
                                       .beyond_frac = cells[MEMORY_BEYOND].number};
-    if (residuals->file != NULL)
-        g_array_append_val(residuals->memory, row);
-    else
-        ledger_residuals_add_memory(residuals, &row);
+    ledger_residuals_add_memory(residuals, &row);
     return true;
 }
 
@@ -356,75 +352,14 @@ static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residu
             parse_list(path, root, &LISTS[1], residuals, error));
 }
 
-/* --- the same without a tree, of a file as ledger_residuals_write() leaves it --- */
-
-/* One cell and what ends it; texts stay where they are. */
-static bool scan_cell(char **at, bool text, char end, Cell *ret_cell)
-{
-    char *first = *at, *last = NULL;
-    if (text) {
-        ret_cell->text = first + 1;
-        last = *first == '"' ? first + 1 + strcspn(first + 1, "\"\\\n") : NULL;
-        if (last == NULL || *last != '"')
-            return false;
-        *last++ = '\0';
-    } else {
-        ret_cell->number = g_ascii_strtod(first, &last);
-    }
-    *at = last + 1;
-    return last > first && *last == end;
-}
-
-static bool scan_list(char **at, const RowList *list, LedgerResiduals *residuals)
-{
-    g_autoptr(GString) head = g_string_new(NULL);
-    write_columns(head, list->columns_key, list->columns, list->count);
-    g_string_append_printf(head, " \"%s\": [", list->key);
-    char *row = strstr(*at, head->str);
-    if (row == NULL)
-        return false;
-    row += head->len;
-    while (strncmp(row, "\n[", 2) == 0) {
-        Cell cells[COLUMNS];
-        const char *what = NULL;
-        row += 2;
-        for (int i = 0; i < list->count; i++)
-            if (!scan_cell(&row, i < list->texts, i + 1 < list->count ? ',' : ']', &cells[i]))
-                return false;
-        if (!list->take(cells, residuals, &what))
-            return false;
-        row += *row == ',' ? 1 : 0;
-    }
-    *at = row;
-    return strncmp(row, "\n]", 2) == 0;
-}
-
-/* NULL: it looks otherwise. Its rows would be read as JSON, and what is wrong with them said. */
-static LedgerResiduals *scan(const char *path)
-{
-    enum { MOST_BYTES = 1 << 28 };
-    GString *text = orr_text_read(path, MOST_BYTES, NULL);
-    if (text == NULL)
-        return NULL;
-    LedgerResiduals *residuals = ledger_residuals_new();
-    char *at = residuals->file = g_string_free(text, FALSE);
-    if (scan_list(&at, &LISTS[0], residuals) && scan_list(&at, &LISTS[1], residuals) &&
-        strcmp(at, "\n]}\n") == 0)
-        return residuals;
-    ledger_residuals_free(residuals);
-    return NULL;
-}
-
 bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error)
 {
-    LedgerResiduals *residuals = scan(path);
-    OrrJsonDoc *doc = residuals == NULL ? orr_json_read_file(path, error) : NULL;
-    bool ok = residuals != NULL;
-    if (doc != NULL) {
-        residuals = ledger_residuals_new();
-        ok = parse(path, orr_json_root(doc), residuals, error);
-        orr_json_free(doc);
-    }
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    if (doc == NULL)
+        return false;
+    LedgerResiduals *residuals = ledger_residuals_new();
+    const bool ok = parse(path, orr_json_root(doc), residuals, error);
+    orr_json_free(doc);
     if (ok) {
         find_judging(residuals);
         *ret_residuals = residuals;

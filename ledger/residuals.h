@@ -45,7 +45,6 @@ typedef struct LedgerResiduals {
     GArray *rows;       /* LedgerResidual; their text is owned by `text` */
     GArray *memory;     /* LedgerMemoryResidual; likewise */
     GStringChunk *text;
-    char *file; /* what was read, where the text of its rows then lies; NULL: nothing */
     GHashTable
         *judging; /* sources that only judge: blind sets, whose times are not written. Read from a file: those
                           * of which it has memory and no times */

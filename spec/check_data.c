@@ -36,7 +36,7 @@ static bool check_list(const Spec *spec, const char *where, GError **error)
                        !recompute->partitioned && !recompute->halves;
     if (recompute->mode != SPEC_RECOMPUTE_NONE && !whole)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: training.recompute: of a list of model.layers all run again or none; give "
+                        "%s: training.recompute: a list of model.layers recomputes all layers or none; give "
                         "\"full\" or \"none\"",
                         where);
     if (spec->offload.activation_layers != 0 || spec_offloads_states(&spec->offload))

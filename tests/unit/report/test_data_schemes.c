@@ -334,7 +334,7 @@ static void test_refused(void)
          "fraction: 1.5 is out of range"},
         {THREE, "model.hidden=1024", NULL, "are a transformer's"},
         {THREE, "model.layers=[]", NULL, "lists no layer with parameters"},
-        {THREE, "training.recompute=selective", NULL, "all run again or none"},
+        {THREE, "training.recompute=selective", NULL, "all layers or none"},
         {THREE, "offload.scheme=zero-offload", NULL, "offload: a list of model.layers stays on the GPU"},
         {DDP, "parallel.data=4", "parallel.context=2", "no sequences to split"},
         {DDP, "parallel.zero=1", "parallel.compression={\"kind\":\"topk\"}", "give zero 0: the largest"},

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/report.h"
-#include "spec/load.h"
 #include "spec/resolve.h"
+#include "tests/unit/random_scenario.h"
 
 /* Orders do not depend on times; collectives are of one rank group in the node, so that NCCL has one choice. */
 static const char *const layouts[][3] = {
@@ -29,23 +28,7 @@ static bool load(const char *accelerator, const char *const *layout, const char 
         accelerator, layout[1], layout[2]);
     g_autofree char *software = g_strdup_printf("execution.framework=%s", framework);
     const char *const sets[] = {software, "execution.attention=unfused", NULL};
-    g_autoptr(GError) error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), accelerator, &error);
-    g_assert_no_error(error);
-    const bool ok = spec_load_json(orr_json_root(doc), accelerator, sets, false, spec, NULL, &error);
-    orr_json_free(doc);
-    return ok;
-}
-
-static int64_t step_ps(const Spec *spec)
-{
-    const ReportOptions options = {0};
-    OrrArena *arena = orr_arena_new();
-    Report report;
-    const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
-    const int64_t ps = ok ? report.step_ps : 0;
-    orr_arena_free(arena);
-    return ps;
+    return scenario_load(text, sets, spec);
 }
 
 static const struct {
@@ -85,7 +68,7 @@ typedef struct Count {
 
 static void compare(const Spec *slow, const Spec *fast, const char *what, const char *where, Count *count)
 {
-    const int64_t before = step_ps(slow), after = step_ps(fast);
+    const int64_t before = scenario_step_ps(slow, NULL), after = scenario_step_ps(fast, NULL);
     if (before == 0 || after == 0)
         return;
     count->comparisons++;

@@ -5,20 +5,14 @@
  * of a host that launches too slowly moves from a pass that hides a reduction to one that hides none, and zb-auto finds
  * another order. More memory is never slower where less had room, and changes nothing without zb-auto.
  */
-#include <string.h>
-
-#include "report/report.h"
-#include "spec/load.h"
 #include "spec/resolve.h"
 #include "tests/unit/draws.h"
+#include "tests/unit/random_scenario.h"
 
 enum { SCENARIOS = 150 };
 
 #define OFTEN_FRAC 0.005
 #define MOST_FRAC  0.05
-
-#define ANY(random, list)        (list)[g_rand_int_range((random), 0, (int)G_N_ELEMENTS(list))]
-#define POWER(random, most_bits) (1 << g_rand_int_range((random), 0, (most_bits) + 1))
 
 typedef struct Presets {
     GPtrArray *models, *clusters, *frameworks;
@@ -53,29 +47,6 @@ static char *scenario_text(GRand *random, const Presets *presets)
         g_rand_boolean(random) ? ",\"overlap\":[\"grad_reduce\",\"param_gather\"]" : "");
 }
 
-static bool load(const char *text, Spec *ret_spec)
-{
-    g_autoptr(GError) error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    g_assert_no_error(error);
-    const bool ok = spec_load_json(orr_json_root(doc), "scenario", NULL, false, ret_spec, NULL, &error);
-    orr_json_free(doc);
-    return ok;
-}
-
-/* 0: refused, as a step that is longer than the clock is. */
-static int64_t step_ps(const Spec *spec, bool *ret_fits)
-{
-    const ReportOptions options = {0};
-    OrrArena *arena = orr_arena_new();
-    Report report;
-    const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
-    const int64_t ps = ok ? report.step_ps : 0;
-    *ret_fits = ok && report.fits;
-    orr_arena_free(arena);
-    return ps;
-}
-
 typedef struct Count {
     int pairs, slower;
 } Count;
@@ -93,7 +64,7 @@ static void check_faster(const Spec *spec, int64_t was_ps, const char *text, Cou
             *(double *)(void *)((char *)fast + rates[i]) *= 1.5;
         for (int dtype = 0; i == G_N_ELEMENTS(rates) && dtype < SPEC_DTYPE_COUNT; dtype++)
             fast->cluster.accelerator.peak_flops_per_s[dtype] *= 1.5;
-        const int64_t now_ps = step_ps(fast, &fits);
+        const int64_t now_ps = scenario_step_ps(fast, &fits);
         if (now_ps == 0)
             continue;
         const double more_frac = (double)now_ps / (double)was_ps - 1;
@@ -112,7 +83,7 @@ static void check_roomier(const Spec *spec, int64_t was_ps, bool did_fit, const 
     bool fits = false;
     *roomy = *spec;
     roomy->cluster.accelerator.memory_bytes *= 1.5;
-    const int64_t now_ps = step_ps(roomy, &fits);
+    const int64_t now_ps = scenario_step_ps(roomy, &fits);
     if (!by_room)
         g_assert_cmpint(now_ps, ==, was_ps);
     else if (did_fit)
@@ -131,7 +102,7 @@ static void test_every_preset(void)
     for (int found = 0; found < DRAWS(SCENARIOS);) {
         g_autofree char *text = scenario_text(random, &presets);
         bool fits = false;
-        const int64_t was_ps = load(text, spec) ? step_ps(spec, &fits) : 0;
+        const int64_t was_ps = scenario_load(text, NULL, spec) ? scenario_step_ps(spec, &fits) : 0;
         if (was_ps == 0)
             continue;
         check_faster(spec, was_ps, text, &count);

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "costmodel/states.h"
-#include "report/report.h"
-#include "spec/load.h"
+#include "tests/unit/random_scenario.h"
 
 enum { SCENARIOS = 150 };
 
@@ -19,9 +18,6 @@ static const char *const frameworks[] = {"megatron-core", "torchtitan",        "
                                          "meta-llama3",   "megatron-deepspeed"};
 static const char *const recomputes[] = {"none", "selective", "full"};
 static const char *const schedules[] = {"gpipe", "1f1b", "zb-h1", "interleaved", "zb-v"};
-
-#define ANY(random, list)        (list)[g_rand_int_range((random), 0, (int)G_N_ELEMENTS(list))]
-#define POWER(random, most_bits) (1 << g_rand_int_range((random), 0, (most_bits) + 1))
 
 static char *scenario_text(GRand *random)
 {
@@ -44,17 +40,6 @@ static char *scenario_text(GRand *random)
         POWER(random, 1), g_rand_int_range(random, 0, 4), POWER(random, 2),
         g_rand_boolean(random) ? "true" : "false", order, ANY(random, frameworks),
         g_rand_boolean(random) ? "\"grad_reduce\", \"param_gather\"" : "");
-}
-
-/* False: this combination of degrees is none, as most random ones are. */
-static bool load(const char *text, Spec *ret_spec)
-{
-    g_autoptr(GError) error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    g_assert_no_error(error);
-    const bool ok = spec_load_json(orr_json_root(doc), "scenario", NULL, false, ret_spec, NULL, &error);
-    orr_json_free(doc);
-    return ok;
 }
 
 typedef struct Outcome {
@@ -168,7 +153,7 @@ static void test_random(void)
     g_autofree Spec *spec = g_new(Spec, 1);
     for (int found = 0; found < SCENARIOS;) {
         g_autofree char *text = scenario_text(random);
-        if (!load(text, spec))
+        if (!scenario_load(text, NULL, spec))
             continue;
         g_test_message("%s", text);
         const Outcome was = run(spec);
@@ -191,7 +176,7 @@ static void test_launches_of_gpipe(void)
         "\"schedule\": \"gpipe\"}, \"execution\": {\"framework\": \"deepspeed\", "
         "\"overlap\": [\"grad_reduce\", \"param_gather\"]}}";
     g_autofree Spec *spec = g_new(Spec, 1);
-    g_assert_true(load(text, spec));
+    g_assert_true(scenario_load(text, NULL, spec));
     const Outcome was = run(spec);
     g_assert_cmpint(was.other_ps, >, was.step_ps / 10);
     spec->cluster.accelerator.peak_flops_per_s[SPEC_BF16] *= 2;
@@ -213,7 +198,7 @@ static void test_launches_of_one_microbatch(void)
             "\"pipeline\": 8, \"zero\": 2, \"schedule\": \"%s\"}, \"execution\": {\"framework\": "
             "\"deepspeed\"}}",
             orders[i]);
-        g_assert_true(load(text, spec));
+        g_assert_true(scenario_load(text, NULL, spec));
         const Outcome was = run(spec);
         g_assert_cmpint(was.other_ps, >, was.step_ps / 50); /* the host is what some pass waits for */
         spec->cluster.accelerator.peak_flops_per_s[SPEC_BF16] *= 1.5;
@@ -245,7 +230,7 @@ static void test_higher_zero(void)
     int pipelines = 0;
     for (int found = 0; found < 60;) {
         g_autofree char *text = scenario_text(random);
-        if (!load(text, spec))
+        if (!scenario_load(text, NULL, spec))
             continue;
         double before_bytes = 0;
         for (spec->parallel.zero = 1; spec->parallel.zero <= 3; spec->parallel.zero++) {
@@ -274,7 +259,7 @@ static void test_rates_of_zero3(void)
         "{\"sequence_length\": 512, \"global_batch\": 256, \"micro_batch\": 2}, \"parallel\": {\"zero\": 3}, "
         "\"execution\": {\"framework\": \"colossalai-gemini\"}}";
     g_autofree Spec *spec = g_new(Spec, 1);
-    g_assert_true(load(text, spec));
+    g_assert_true(scenario_load(text, NULL, spec));
     const int64_t first_ps = run(spec).step_ps;
     int64_t least_ps = first_ps;
     for (int i = 0; i < 40; i++) {
@@ -293,7 +278,8 @@ static void test_one_microbatch(void)
     g_autofree Spec *spec = g_new(Spec, 1);
     for (int found = 0; found < 40;) {
         g_autofree char *text = scenario_text(random);
-        if (!load(text, spec) || spec->parallel.pipeline == 1 || spec->parallel.virtual_stages > 1)
+        if (!scenario_load(text, NULL, spec) || spec->parallel.pipeline == 1 ||
+            spec->parallel.virtual_stages > 1)
             continue;
         spec->training.global_batch = spec->training.micro_batch * spec->parallel.data;
         Outcome outcomes[2];
